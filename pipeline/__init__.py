@@ -1,0 +1,1 @@
+"""Stage commands of Sharpwave: one module a verb, dispatched by `pipeline.cli`."""

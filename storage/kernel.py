@@ -1,0 +1,135 @@
+"""Numba kernels: one decorator, and the address arithmetic that they share.
+
+Kernels reach rows of mapped columns by plain addresses (an int64 each), so that one compiled
+kernel serves every dtype and every number of segments. Nothing here checks an address: the
+window's tables are the only source of them, and they hold addresses of mapped rows alone.
+"""
+
+# ruff: noqa: ARG001 - numba prescribes the arguments of an intrinsic and of its generator
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+__all__ = [
+    "address_of",
+    "copy_bytes",
+    "kernel",
+    "load_f4",
+    "load_f8",
+    "load_i4",
+    "load_i8",
+    "load_u1",
+    "multiply_high",
+    "prefetch",
+    "store_f4",
+    "store_i4",
+    "store_i8",
+    "store_u1",
+]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def kernel(function: Function) -> Function:
+    """Compile `function` at its first call, keep the machine code on disk, release the GIL.
+
+    Division follows IEEE 754 (no ZeroDivisionError), arithmetic is never reassociated: a kernel
+    gives the same bits on every call.
+    """
+    return cast(Function, njit(cache=True, nogil=True, error_model="numpy")(function))
+
+
+def address_of(array: Any) -> int:
+    """The address of an array's first byte; the caller keeps the array alive."""
+    return int(array.__array_interface__["data"][0])
+
+
+def _pointer(builder: Any, address: Any, element: Any) -> Any:
+    return builder.inttoptr(address, element.as_pointer())
+
+
+def _load(number: Any) -> Any:
+    """An intrinsic `load(address) -> number`, whatever the alignment."""
+
+    @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+    def load(typingctx: Any, address: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            element = context.get_value_type(number)
+            return builder.load(_pointer(builder, arguments[0], element), align=1)
+
+        return number(types.intp), codegen
+
+    return load
+
+
+def _store(number: Any) -> Any:
+    """An intrinsic `store(address, value)`, whatever the alignment."""
+
+    @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+    def store(typingctx: Any, address: Any, value: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            element = context.get_value_type(number)
+            builder.store(arguments[1], _pointer(builder, arguments[0], element), align=1)
+            return context.get_dummy_value()
+
+        return types.void(types.intp, number), codegen
+
+    return store
+
+
+load_u1 = _load(types.uint8)
+load_i4 = _load(types.int32)
+load_i8 = _load(types.int64)
+load_f4 = _load(types.float32)
+load_f8 = _load(types.float64)
+store_u1 = _store(types.uint8)
+store_i4 = _store(types.int32)
+store_i8 = _store(types.int64)
+store_f4 = _store(types.float32)
+
+
+@intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+def copy_bytes(typingctx: Any, target: Any, source: Any, count: Any) -> Any:
+    """Copy `count` bytes between two addresses that do not overlap."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        byte = ir.IntType(8)
+        target, source, count = arguments
+        destination = _pointer(builder, target, byte)
+        cgutils.raw_memcpy(builder, destination, _pointer(builder, source, byte), count, 1)
+        return context.get_dummy_value()
+
+    return types.void(types.intp, types.intp, types.intp), codegen
+
+
+@intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+def prefetch(typingctx: Any, address: Any) -> Any:
+    """Ask for the cache line at `address`; never faults, whatever the address."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        byte, word = ir.IntType(8), ir.IntType(32)
+        function_type = ir.FunctionType(ir.VoidType(), [byte.as_pointer(), word, word, word])
+        function = cgutils.get_or_insert_function(builder.module, function_type, "llvm.prefetch.p0")
+        hints = [ir.Constant(word, hint) for hint in (0, 3, 1)]  # read, keep close, data
+        builder.call(function, [_pointer(builder, arguments[0], byte), *hints])
+        return context.get_dummy_value()
+
+    return types.void(types.intp), codegen
+
+
+@intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+def multiply_high(typingctx: Any, left: Any, right: Any) -> Any:
+    """The upper 64 bits of the product of two uint64."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        wide = ir.IntType(128)
+        product = builder.mul(*(builder.zext(argument, wide) for argument in arguments))
+        return builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), ir.IntType(64))
+
+    return types.uint64(types.uint64, types.uint64), codegen

@@ -1,0 +1,72 @@
+"""The learning curve as a picture: returns above, ReF-ER's β and n_far/N below."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pipeline.learning_curve import LearningCurve, running_mean
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["save_curve"]
+
+_BLUE: Final = "#2563a8"
+_ORANGE: Final = "#c8641e"
+_GREY: Final = "#6b7280"
+_STYLE: Final = {
+    "axes.edgecolor": "#9ca3af",
+    "axes.grid": True,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "font.size": 10,
+    "grid.color": "#e5e7eb",
+    "grid.linewidth": 0.8,
+    "legend.frameon": False,
+}
+
+
+def save_curve(curve: LearningCurve, path: Path, *, title: str, window: int = 20) -> Path:
+    """Draws `curve` into `path` (PNG), which appears whole or not at all, and gives `path` back.
+
+    `window` is the number of episodes that the line of means runs over.
+    """
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import EngFormatter
+
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(8.0, 5.6), dpi=130, layout="constrained")
+        FigureCanvasAgg(figure)
+        above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1.2])
+        _draw_returns(above, curve, window)
+        _draw_schedule(below, curve)
+        above.set_title(title, loc="left", fontweight="bold")
+        below.set_xlabel("environment steps")
+        below.xaxis.set_major_formatter(EngFormatter(sep=""))
+        staged = path.with_name(f".{path.name}.new")
+        figure.savefig(staged, format="png")
+    staged.replace(path)
+    return path
+
+
+def _draw_returns(axes: Axes, curve: LearningCurve, window: int) -> None:
+    axes.scatter(
+        curve.steps, curve.returns, s=7, color=_BLUE, alpha=0.25, linewidths=0, label="an episode"
+    )
+    mean = running_mean(curve.returns, window)
+    axes.plot(curve.steps, mean, color=_BLUE, linewidth=2, label=f"mean of {window}")
+    axes.set_ylabel("return of training episodes")
+    axes.legend(loc="upper left")
+
+
+def _draw_schedule(axes: Axes, curve: LearningCurve) -> None:
+    axes.plot(curve.schedule_steps, curve.beta, color=_GREY, linewidth=1.5, label="β")
+    axes.plot(
+        curve.schedule_steps, curve.far_fraction, color=_ORANGE, linewidth=1.5, label="n_far / N"
+    )
+    axes.set_ylim(-0.02, 1.02)
+    axes.set_ylabel("ReF-ER")
+    axes.legend(loc="upper left", ncols=2)

@@ -1,0 +1,77 @@
+"""What a run learnt: returns of its training episodes and ReF-ER's schedule, over environment steps."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+import storage
+
+__all__ = ["LearningCurve", "read_learning_curve", "running_mean"]
+
+Numbers = npt.NDArray[np.float64]
+
+_STEP_COLUMN: Final = "environment_steps"
+
+
+@dataclass(frozen=True, slots=True)
+class LearningCurve:
+    """All arrays are float64; steps are environment steps, warm-up included.
+
+    `steps` and `returns` have one entry an episode, in the order in which episodes ended;
+    `schedule_steps`, `beta` and `far_fraction` one entry a line of metrics.csv that has them.
+    """
+
+    steps: Numbers
+    returns: Numbers
+    schedule_steps: Numbers
+    beta: Numbers
+    far_fraction: Numbers
+
+    def last(self, episodes: int) -> float:
+        """Mean return of the last `episodes` training episodes; NaN before the first."""
+        return float(self.returns[-episodes:].mean()) if len(self.returns) else float("nan")
+
+
+def read_learning_curve(run: Path) -> LearningCurve:
+    """Reads `run`/store and `run`/metrics.csv; a run that just began gives empty arrays."""
+    steps, returns = _episodes(run / "store")
+    schedule = _schedule(run / "metrics.csv")
+    return LearningCurve(steps, returns, schedule[:, 0], schedule[:, 1], schedule[:, 2])
+
+
+def running_mean(values: Numbers, window: int) -> Numbers:
+    """Mean of each value and up to `window - 1` before it; shape and dtype as `values`."""
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    ends = np.arange(1, len(values) + 1)
+    starts = np.maximum(ends - window, 0)
+    return np.asarray((sums[ends] - sums[starts]) / (ends - starts), dtype=np.float64)
+
+
+def _episodes(path: Path) -> tuple[Numbers, Numbers]:
+    store = storage.open(path)
+    try:
+        parts = [store.records(segment.id) for segment in store.segments]
+    finally:
+        store.close()
+    if not any(len(part) for part in parts):
+        return np.empty(0), np.empty(0)
+    records = np.concatenate(parts)
+    records = records[np.argsort(records["end_time"], kind="stable")]
+    return np.cumsum(records["length"], dtype=np.float64), records["return"].astype(np.float64)
+
+
+def _schedule(path: Path) -> Numbers:
+    rows: list[list[float]] = []
+    if path.exists():
+        with path.open(newline="") as lines:
+            for line in csv.DictReader(lines):
+                cells = [line.get(name) for name in (_STEP_COLUMN, "beta", "far_fraction")]
+                if all(cells):
+                    rows.append([float(cell) for cell in cells if cell])
+    return np.asarray(rows, dtype=np.float64).reshape(-1, 3)

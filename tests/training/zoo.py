@@ -1,0 +1,76 @@
+"""Small environments whose whole behaviour is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+
+class Counting(gymnasium.Env[Any, Any]):
+    """Observation (seed of the episode, step); ends after ``length`` steps; reward = step + 1."""
+
+    def __init__(self, length: int = 3, ending: str = "truncated") -> None:
+        self.observation_space = gymnasium.spaces.Box(-1e9, 1e9, (2,), np.float64)
+        self.action_space = gymnasium.spaces.Box(-2.0, 10.0, (1,), np.float32)
+        self.length = length
+        self.ending = ending
+        self.actions: list[np.ndarray] = []
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self._seed = float(-1 if seed is None else seed % 1_000_000)
+        self._step = 0
+        return self._observation(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self.actions.append(np.array(action))
+        self._step += 1
+        ended = self._step >= self.length
+        terminated, truncated = (
+            ended and self.ending == "terminated",
+            ended and self.ending != "terminated",
+        )
+        return self._observation(), float(self._step), terminated, truncated, {"at": self._step}
+
+    def _observation(self) -> np.ndarray:
+        return np.array([self._seed, self._step], np.float64)
+
+
+class Drift(gymnasium.Env[Any, Any]):
+    """A seeded one-dimensional task: stay near zero. Random start, random length, exact replay."""
+
+    def __init__(self, longest: int = 30) -> None:
+        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (3,), np.float64)
+        self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
+        self.longest = longest
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self._state = self.np_random.normal(size=3)
+        self._left = int(self.np_random.integers(5, self.longest))
+        return self._state.copy(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        push = np.array([action[0], action[1], action[0] - action[1]], np.float64)
+        self._state = 0.9 * self._state + 0.3 * push + 0.05 * self.np_random.normal(size=3)
+        self._left -= 1
+        terminated = bool(np.abs(self._state).max() > 3.0)
+        reward = 1.0 - float(self._state @ self._state)
+        return self._state.copy(), reward, terminated, self._left <= 0, {}
+
+
+class Forgetful(Drift):
+    """Like :class:`Drift`, but its noise does not follow the reset seed."""
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        observation, *rest = super().step(action)
+        return observation + np.random.default_rng().normal(size=3), *rest
+
+
+def make_drift(longest: int = 12) -> Drift:
+    return Drift(longest)
+
+
+gymnasium.register("ZooDrift-v0", entry_point=Drift, max_episode_steps=50)

@@ -1,0 +1,33 @@
+"""Agents that learn from a store: networks, rules, engine, and the online loop on Lightning.
+
+Importing this package is cheap; torch and Lightning are loaded by the names that need them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from training.build import build, trainer
+    from training.checkpoint import load
+    from training.config import RunConfig
+    from training.config_file import load_config, save_config
+
+__all__ = ["RunConfig", "build", "load", "load_config", "save_config", "trainer"]
+
+_HOMES = {
+    "RunConfig": "training.config",
+    "build": "training.build",
+    "load": "training.checkpoint",
+    "load_config": "training.config_file",
+    "save_config": "training.config_file",
+    "trainer": "training.build",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Loads a public name from its module on first use."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'training' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)

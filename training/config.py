@@ -1,0 +1,246 @@
+"""Every setting of a run, typed and validated.
+
+The classes are plain frozen dataclasses: ``training.config_file`` builds them from YAML, and the
+command line parses the same fields. A budget in *steps* always means environment steps, warm-up
+included; checkpoints and metrics fall on round ends.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from storage.errors import ConfigError
+from training.environment import EnvironmentConfig, WrapperConfig
+from training.refer import ReferSettings
+
+__all__ = [
+    "CheckpointConfig",
+    "EnvironmentConfig",
+    "EvaluationConfig",
+    "LoggingConfig",
+    "LoopConfig",
+    "ReplayConfig",
+    "RunConfig",
+    "VRacerConfig",
+    "WrapperConfig",
+]
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise ConfigError(message)
+
+
+@dataclass(frozen=True, slots=True)
+class VRacerConfig:
+    """V-RACER with remember-and-forget rules.
+
+    Args:
+        kind: The agent's name.
+        hidden: Sizes of the SoftSign layers.
+        residual: Adds a layer's input to its output where both have the same size.
+        state_dependent_stdev: The standard deviation is a network output instead of free
+            parameters.
+        initial_stdev: Standard deviation of the initial policy, in half-ranges of the action box.
+        discount: Discount factor, in (0, 1].
+        learning_rate: Adam's initial rate; annealed by ``refer.annealing``.
+        batch_size: Steps in a batch.
+        gradient_clip: Largest norm of the gradient; none when empty.
+        scale_observations: Normalises observations by the replay memory's mean and deviation.
+        scale_rewards: Divides rewards by the root mean square over the replay memory.
+        scaling_interval: Updates between two moves of the statistics and recounts of far steps.
+        refer: The remember-and-forget rules.
+    """
+
+    kind: Literal["vracer"] = "vracer"
+    hidden: list[int] = field(default_factory=lambda: [128, 128])
+    residual: bool = True
+    state_dependent_stdev: bool = False
+    initial_stdev: float = math.sqrt(0.2)
+    discount: float = 0.995
+    learning_rate: float = 1e-4
+    batch_size: int = 256
+    gradient_clip: float | None = None
+    scale_observations: bool = True
+    scale_rewards: bool = True
+    scaling_interval: int = 1000
+    refer: ReferSettings = field(default_factory=ReferSettings)
+
+    def __post_init__(self) -> None:
+        sizes = len(self.hidden) > 0 and all(size > 0 for size in self.hidden)
+        _require(sizes, f"agent.hidden is {self.hidden}; give at least one positive size")
+        _require(0 < self.discount <= 1, f"agent.discount is {self.discount}; it lies in (0, 1]")
+        for name in ("learning_rate", "initial_stdev", "batch_size", "scaling_interval"):
+            value = getattr(self, name)
+            _require(value > 0, f"agent.{name} is {value}; it must be positive")
+        clip = self.gradient_clip
+        _require(clip is None or clip > 0, f"agent.gradient_clip is {clip}; it must be positive")
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayConfig:
+    """The replay memory.
+
+    Args:
+        window: Steps of the newest whole episodes that may be sampled (N).
+        scheme: How steps are drawn.
+        store: Path of an existing store to train from without acting; empty when the run collects.
+        overlay: Name of the run's mutable columns; ``main`` belongs to the run that collects.
+    """
+
+    window: int = 2**18
+    scheme: str = "uniform"
+    store: str | None = None
+    overlay: str = "main"
+
+    def __post_init__(self) -> None:
+        _require(self.window > 0, f"replay.window is {self.window}; it must be positive")
+
+
+@dataclass(frozen=True, slots=True)
+class LoopConfig:
+    """How acting and learning interleave.
+
+    Args:
+        steps: Environment steps of the whole run, warm-up included (updates when training from a
+            fixed store).
+        warmup: Steps taken by the initial stochastic policy before the first update.
+        lanes: Environments side by side.
+        lane_kind: ``serial`` steps environments one by one in this process; ``sync`` and ``async``
+            step all of them together through gymnasium's vector environments.
+        round_steps: Environment steps in a Lightning training step.
+        updates_per_step: Gradient steps for each environment step after the warm-up.
+        nonfinite: What a NaN or infinity does: ``refuse`` stops with an error, ``end_episode``
+            truncates the episode before it.
+        threads: Threads of torch.
+    """
+
+    steps: int = 100_000
+    warmup: int = 10_000
+    lanes: int = 1
+    lane_kind: Literal["serial", "sync", "async"] = "serial"
+    round_steps: int = 64
+    updates_per_step: float = 1.0
+    nonfinite: Literal["refuse", "end_episode"] = "refuse"
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "lanes", "round_steps", "threads"):
+            value = getattr(self, name)
+            _require(value > 0, f"loop.{name} is {value}; it must be at least 1")
+        _require(self.warmup >= 0, f"loop.warmup is {self.warmup}; it cannot be negative")
+        ratio = self.updates_per_step
+        _require(ratio >= 0, f"loop.updates_per_step is {ratio}; it cannot be negative")
+        if self.lane_kind != "serial":
+            for name in ("steps", "round_steps"):
+                value = getattr(self, name)
+                _require(
+                    value % self.lanes == 0,
+                    f"loop.{name} is {value}; with lane_kind {self.lane_kind} all {self.lanes} "
+                    "lanes step together, so it must be a multiple of lanes",
+                )
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of the whole run; the last may be partial."""
+        return -(-self.steps // self.round_steps)
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationConfig:
+    """Greedy episodes played while training, on environments and seeds of their own.
+
+    Args:
+        every_steps: Environment steps between two evaluations.
+        episodes: Episodes an evaluation; 0 switches evaluation off.
+    """
+
+    every_steps: int = 10_000
+    episodes: int = 5
+
+    def __post_init__(self) -> None:
+        steps, episodes = self.every_steps, self.episodes
+        _require(steps > 0, f"evaluation.every_steps is {steps}; it must be positive")
+        _require(episodes >= 0, f"evaluation.episodes is {episodes}; it cannot be negative")
+
+
+@dataclass(frozen=True, slots=True)
+class LoggingConfig:
+    """Where metrics go.
+
+    Args:
+        every_steps: Environment steps between two rows, at least ten rounds.
+        csv: Writes ``metrics.csv`` into the run directory.
+        tensorboard: Writes ``tensorboard/`` into the run directory.
+        loggers: More Lightning loggers, each ``{class_path: …, init_args: {…}}``.
+        progress: Shows a progress bar, or plain lines where the output is no terminal.
+    """
+
+    every_steps: int = 1000
+    csv: bool = True
+    tensorboard: bool = True
+    loggers: list[dict[str, Any]] = field(default_factory=list)
+    progress: bool = True
+
+    def __post_init__(self) -> None:
+        steps = self.every_steps
+        _require(steps > 0, f"logging.every_steps is {steps}; it must be positive")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointConfig:
+    """When checkpoints are written; each replaces ``checkpoints/last.ckpt``.
+
+    Args:
+        every_steps: Environment steps between two checkpoints, rounded to whole rounds.
+    """
+
+    every_steps: int = 10_000
+
+    def __post_init__(self) -> None:
+        steps = self.every_steps
+        _require(steps > 0, f"checkpoint.every_steps is {steps}; it must be positive")
+
+
+@dataclass(frozen=True, slots=True)
+class RunConfig:
+    """A whole run.
+
+    Args:
+        environment: Where to act.
+        name: Name of the run and of its directory.
+        seed: Every random stream of the run is derived from it.
+        agent: The agent and its learning rule.
+        replay: The replay memory.
+        loop: How acting and learning interleave.
+        evaluation: Greedy episodes while training.
+        logging: Where metrics go.
+        checkpoint: When checkpoints are written.
+    """
+
+    environment: EnvironmentConfig
+    name: str = "run"
+    seed: int = 0
+    agent: VRacerConfig = field(default_factory=VRacerConfig)
+    replay: ReplayConfig = field(default_factory=ReplayConfig)
+    loop: LoopConfig = field(default_factory=LoopConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    logging: LoggingConfig = field(default_factory=LoggingConfig)
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
+
+    def __post_init__(self) -> None:
+        batch, window = self.agent.batch_size, self.replay.window
+        _require(
+            window >= batch,
+            f"replay.window is {window}, smaller than agent.batch_size {batch}; a batch holds "
+            "distinct steps of the window, so raise the window or lower the batch size",
+        )
+        _require(
+            self.name not in ("", ".", "..") and "/" not in self.name,
+            f"name is {self.name!r}; it becomes a directory name",
+        )
+        _require(
+            0 <= self.seed < 2**63, f"seed is {self.seed}; it must lie between 0 and 2**63 - 1"
+        )

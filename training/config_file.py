@@ -1,0 +1,191 @@
+"""Builds settings from plain mappings and YAML files, strictly, and writes them back."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeVar, Union, cast
+
+import yaml
+
+from storage.errors import ConfigError
+from training.config import RunConfig, WrapperConfig
+from training.refer import ReferSettings, preset
+
+__all__ = ["from_mapping", "load_config", "save_config", "to_mapping"]
+
+_Settings = TypeVar("_Settings")
+
+
+def load_config(path: Path | str, overrides: Sequence[str] = ()) -> RunConfig:
+    """The settings in a YAML file, with ``overrides`` such as ``loop.steps=5000`` applied.
+
+    Raises:
+        ConfigError: no such file, no YAML, an unknown key (the nearest names are listed), or an
+            impossible value.
+    """
+    values = _read(Path(path))
+    for override in overrides:
+        _apply(values, override)
+    return from_mapping(RunConfig, values)
+
+
+def save_config(config: RunConfig, path: Path) -> None:
+    """Writes every setting of ``config`` as YAML that :func:`load_config` reads back."""
+    text = yaml.safe_dump(to_mapping(config), sort_keys=False, allow_unicode=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def to_mapping(config: Any) -> dict[str, Any]:
+    """The settings as plain dictionaries, lists and scalars."""
+    return cast(dict[str, Any], dataclasses.asdict(config))
+
+
+def from_mapping(settings: type[_Settings], values: Mapping[str, Any], at: str = "") -> _Settings:
+    """An instance of the dataclass ``settings`` from plain ``values``.
+
+    Args:
+        settings: The dataclass.
+        values: Its fields; nested dataclasses are nested mappings.
+        at: Where ``values`` stands in the whole configuration, for messages.
+
+    Raises:
+        ConfigError: unknown or missing keys, or values of a wrong type.
+    """
+    if not isinstance(values, Mapping):
+        raise ConfigError(f"{at or 'the configuration'} is {values!r}; it must be a mapping")
+    fields = {each.name: each for each in dataclasses.fields(settings)}  # type: ignore[arg-type]
+    for key in values:
+        if key not in fields:
+            raise ConfigError(_unknown_key(str(key), list(fields), at))
+    hints = typing.get_type_hints(settings)
+    built = {
+        key: _convert(hints[key], value, f"{at}.{key}" if at else key)
+        for key, value in values.items()
+    }
+    missing = [name for name, each in fields.items() if name not in built and _required(each)]
+    if missing:
+        raise ConfigError(f"{at or 'the configuration'} lacks {', '.join(missing)}")
+    return settings(**built)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ConfigError(f"there is no configuration file {path}") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path} is no YAML: {error}") from error
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path} holds {type(values).__name__}; it must hold a mapping")
+    return values
+
+
+def _apply(values: dict[str, Any], override: str) -> None:
+    key, equals, text = override.partition("=")
+    if not equals:
+        raise ConfigError(f"override {override!r} has no '='; write section.key=value")
+    *sections, last = key.strip().lstrip("-").split(".")
+    for section in sections:
+        values = values.setdefault(section, {})
+        if not isinstance(values, dict):
+            raise ConfigError(f"override {override!r}: {section} is no section")
+    values[last] = yaml.safe_load(text)
+
+
+def _required(each: dataclasses.Field[Any]) -> bool:
+    return each.default is dataclasses.MISSING and each.default_factory is dataclasses.MISSING
+
+
+def _unknown_key(key: str, known: list[str], at: str) -> str:
+    where = f"{at}.{key}" if at else key
+    close = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+    hint = f"; did you mean {close[0]}?" if close else "."
+    return f"there is no setting {where}{hint} Settings here: {', '.join(sorted(known))}"
+
+
+def _convert(hint: Any, value: Any, at: str) -> Any:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if dataclasses.is_dataclass(hint):
+        return value if isinstance(value, cast(type, hint)) else _dataclass(hint, value, at)
+    if origin in (Union, types.UnionType):
+        return _convert_union(arguments, value, at)
+    if origin is Literal:
+        return _choice(arguments, value, at)
+    if origin is list:
+        return [
+            _convert(arguments[0], each, f"{at}[{i}]") for i, each in enumerate(_list(value, at))
+        ]
+    if origin is dict:
+        return dict(_mapping(value, at))
+    return value if hint is Any else _scalar(hint, value, at)
+
+
+def _dataclass(hint: Any, value: Any, at: str) -> Any:
+    """A nested section; a bare text names a wrapper's class or one of the paper's variants."""
+    if isinstance(value, str) and hint is WrapperConfig:
+        return WrapperConfig(value)
+    if isinstance(value, str) and hint is ReferSettings:
+        return preset(value)
+    return from_mapping(hint, value, at)
+
+
+def _convert_union(arguments: tuple[Any, ...], value: Any, at: str) -> Any:
+    if value is None and type(None) in arguments:
+        return None
+    kinds = [each for each in arguments if each is not type(None)]
+    if len(kinds) == 1:
+        return _convert(kinds[0], value, at)
+    for kind in kinds:
+        try:
+            return _convert(kind, value, at)
+        except ConfigError:
+            continue
+    raise ConfigError(f"{at} is {value!r}; expected {' or '.join(map(str, kinds))}")
+
+
+def _choice(choices: tuple[Any, ...], value: Any, at: str) -> Any:
+    if value not in choices:
+        close = difflib.get_close_matches(str(value), [str(each) for each in choices], n=1)
+        hint = f"; did you mean {close[0]}?" if close else "."
+        listed = ", ".join(map(str, choices))
+        raise ConfigError(f"{at} is {value!r}{hint} Possible values: {listed}")
+    return value
+
+
+def _list(value: Any, at: str) -> list[Any]:
+    if not isinstance(value, list | tuple):
+        raise ConfigError(f"{at} is {value!r}; it must be a list")
+    return list(value)
+
+
+def _mapping(value: Any, at: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{at} is {value!r}; it must be a mapping")
+    return value
+
+
+def _scalar(kind: type, value: Any, at: str) -> Any:
+    wanted = f"{at} is {value!r}; it must be {_ARTICLES.get(kind, kind.__name__)}"
+    if kind is float and not isinstance(value, bool):
+        try:
+            return float(value)
+        except (TypeError, ValueError) as error:
+            raise ConfigError(wanted) from error
+    if kind is int and isinstance(value, float) and value.is_integer():
+        return int(value)
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise ConfigError(wanted)
+    return value
+
+
+_ARTICLES: dict[type, str] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+}

@@ -1,0 +1,122 @@
+"""Environment lanes: several episodes side by side behind one small contract.
+
+The collector neither knows vector environments nor autoreset modes; every :class:`Lanes` hides
+them, so that the stored episodes are the same whichever is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import gymnasium
+
+from storage.errors import ConfigError
+
+__all__ = ["EnvLanes", "Lanes", "Transition"]
+
+Environment = gymnasium.Env[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """What one environment step showed.
+
+    Args:
+        observation: The observation after the step; at an episode's end the true final one, never
+            the first of the next episode.
+        reward: Raw reward.
+        terminated: The environment reached a terminal state.
+        truncated: The episode was cut, by a step limit for instance.
+        info: The environment's info of this step.
+    """
+
+    observation: Any
+    reward: float
+    terminated: bool
+    truncated: bool
+    info: Mapping[str, Any]
+
+
+class Lanes(Protocol):
+    """A fixed number of environments that are reset one by one and stepped in groups.
+
+    Contract: the collector calls ``reset`` before a lane's first step and after each transition
+    that ended an episode, always with a seed; it calls ``step`` with the lanes of one group
+    (``stride`` consecutive lanes, a multiple of ``stride`` first) and one action for each.
+    An implementation returns one :class:`Transition` a lane, never a dummy of an automatic reset,
+    must not touch lanes outside the group, and must draw no randomness of its own.
+    """
+
+    n_lanes: int
+    stride: int
+    observation_space: gymnasium.Space[Any]
+    action_space: gymnasium.Space[Any]
+
+    def reset(self, lane: int, seed: int) -> tuple[Any, Mapping[str, Any]]:
+        """Starts an episode in ``lane``; its first observation and info."""
+
+    def step(self, first: int, actions: Sequence[Any]) -> list[Transition]:
+        """Steps lanes ``first … first + len(actions) - 1``."""
+
+    def close(self) -> None:
+        """Closes the environments."""
+
+
+class EnvLanes:
+    """Lanes over separate environments in this process, each stepped alone (``stride`` 1).
+
+    Args:
+        makers: One constructor a lane.
+
+    Raises:
+        ConfigError: no lane, or lanes of different spaces.
+    """
+
+    stride = 1
+
+    def __init__(self, makers: Sequence[Callable[[], Environment]]) -> None:
+        if not makers:
+            raise ConfigError("lanes is 0; at least one environment lane is needed")
+        self._envs = [make() for make in makers]
+        self.n_lanes = len(self._envs)
+        self.observation_space = self._envs[0].observation_space
+        self.action_space = self._envs[0].action_space
+        for lane, env in enumerate(self._envs):
+            _check_spaces(lane, env, self._envs[0])
+
+    @property
+    def environments(self) -> tuple[Environment, ...]:
+        """The environments, one a lane."""
+        return tuple(self._envs)
+
+    def reset(self, lane: int, seed: int) -> tuple[Any, Mapping[str, Any]]:
+        """Starts an episode in ``lane``; its first observation and info."""
+        return self._envs[lane].reset(seed=seed)
+
+    def step(self, first: int, actions: Sequence[Any]) -> list[Transition]:
+        """Steps lanes ``first … first + len(actions) - 1`` one after the other."""
+        transitions = []
+        for offset, action in enumerate(actions):
+            observation, reward, terminated, truncated, info = self._envs[first + offset].step(
+                action
+            )
+            transitions.append(
+                Transition(observation, float(reward), bool(terminated), bool(truncated), info)
+            )
+        return transitions
+
+    def close(self) -> None:
+        """Closes the environments."""
+        for env in self._envs:
+            env.close()
+
+
+def _check_spaces(lane: int, env: Environment, first: Environment) -> None:
+    for name in ("observation_space", "action_space"):
+        if getattr(env, name) != getattr(first, name):
+            raise ConfigError(
+                f"lane {lane} has {name} {getattr(env, name)}, lane 0 has {getattr(first, name)}; "
+                "every lane of a store must have the same spaces"
+            )

@@ -1,0 +1,150 @@
+"""Settings from YAML files and the command line: every field of a config class is an option."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import typing
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import yaml
+from docstring_parser import parse as parse_docstring
+from docstring_parser import parse_from_object
+from jsonargparse import ArgumentError, ArgumentParser, DefaultHelpFormatter, Namespace
+
+from pipeline.nearest import nearest
+from pipeline.parser import check_options
+from storage.errors import ConfigError
+
+__all__ = ["SettingsParser"]
+
+_Settings = TypeVar("_Settings")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Option:
+    """One leaf field of a config class, by its dotted name."""
+
+    name: str
+    hint: Any
+    default: Any
+    help: str
+
+
+class SettingsParser:
+    """A jsonargparse parser over a tree of config dataclasses, whose errors are `ConfigError`s.
+
+    Every leaf field `a.b` becomes `--a.b`, with the type, default and documentation that its class
+    gives. Config files are merged in order; options on the command line win over them.
+    """
+
+    def __init__(self, verb: str, usage: str, description: str, settings: type[Any]) -> None:
+        """`usage` is what follows the verb, as "CONFIG ... [--SECTION.NAME=VALUE ...]"."""
+        self.prog = f"sharpwave {verb}"
+        self.parser = ArgumentParser(
+            prog=self.prog,
+            usage=f"{self.prog} {usage}",
+            description=description,
+            exit_on_error=False,
+            formatter_class=DefaultHelpFormatter,
+        )
+        self._options = list(_options(settings, ""))
+        self._groups: dict[str, Any] = {}
+        self.parser.add_argument("--config", action="config", help=argparse.SUPPRESS)
+        for option in self._options:
+            self._add(option)
+
+    def parse(self, files: Sequence[Path], arguments: Sequence[str]) -> dict[str, Any]:
+        """The merged settings as nested dictionaries; unknown and mistyped ones are refused."""
+        known = [option.name for option in self._options]
+        flags = [f"--{name}" for name in known]
+        # jsonargparse appends to lists by `--name+=…`.
+        plain = [word.replace("+=", "=", 1) for word in arguments]
+        check_options(self.prog, plain, [*flags, "--print_config", "--help"])
+        for file in files:
+            _check_keys(file, _mapping(file), known)
+        words = [word for file in files for word in ("--config", str(file))]
+        try:
+            parsed = self.parser.parse_args([*words, *arguments], defaults=True)
+        except (ArgumentError, argparse.ArgumentError) as error:
+            raise ConfigError(f"{self.prog}: {error}; see `{self.prog} --help`") from None
+        return self._nested(parsed)
+
+    def _add(self, option: _Option) -> None:
+        section = option.name.rpartition(".")[0]
+        if section not in self._groups:
+            self._groups[section] = self.parser.add_argument_group(section or "settings")
+        self._groups[section].add_argument(
+            f"--{option.name}", type=option.hint, default=option.default, help=option.help
+        )
+
+    def _nested(self, parsed: Namespace) -> dict[str, Any]:
+        values = parsed.as_dict()
+        values.pop("config", None)
+        return cast(dict[str, Any], _without_unset(values))
+
+
+def _options(settings: type[Any], prefix: str) -> Iterator[_Option]:
+    hints = typing.get_type_hints(settings)
+    help_texts = _help_texts(settings)
+    for each in dataclasses.fields(settings):
+        name, hint = f"{prefix}{each.name}", hints[each.name]
+        if dataclasses.is_dataclass(hint):
+            yield from _options(cast(type[Any], hint), f"{name}.")
+        else:
+            yield _Option(name, _plain(hint), _default(each), help_texts.get(each.name, ""))
+
+
+def _help_texts(settings: type[Any]) -> dict[str, str]:
+    texts = {p.arg_name: p.description for p in parse_docstring(settings.__doc__ or "").params}
+    attributes = {p.arg_name: p.description for p in parse_from_object(settings).params}
+    return {name: " ".join((text or "").split()) for name, text in (attributes | texts).items()}
+
+
+def _plain(hint: Any) -> Any:
+    """Lists of config classes are checked by those classes, not by the parser."""
+    if typing.get_origin(hint) is list and dataclasses.is_dataclass(typing.get_args(hint)[0]):
+        return list[Any]
+    return hint
+
+
+def _default(each: dataclasses.Field[Any]) -> Any:
+    if each.default is not dataclasses.MISSING:
+        return each.default
+    if each.default_factory is not dataclasses.MISSING:
+        return each.default_factory()
+    return None
+
+
+def _without_unset(values: dict[str, Any]) -> dict[str, Any]:
+    """Drops what is None, so that a config class reports its own missing fields."""
+    kept = {key: _without_unset(v) if isinstance(v, dict) else v for key, v in values.items()}
+    return {key: value for key, value in kept.items() if value is not None}
+
+
+def _mapping(file: Path) -> dict[str, Any]:
+    try:
+        values = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        siblings = [str(path) for path in file.parent.glob("*.yaml")]
+        hint = nearest(str(file), siblings)
+        raise ConfigError(f"there is no config file {file}{hint}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the config file {file} cannot be read: {error}") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{file} is not valid YAML: {error}") from None
+    if not isinstance(values, dict):
+        raise ConfigError(f"{file} holds {type(values).__name__}, not settings by name")
+    return values
+
+
+def _check_keys(file: Path, values: dict[str, Any], known: list[str], prefix: str = "") -> None:
+    for key, value in values.items():
+        name = f"{prefix}{key}"
+        inside = any(other.startswith(f"{name}.") for other in known)
+        if name not in known and not inside:
+            raise ConfigError(f"{file}: there is no setting {name!r}{nearest(name, known)}")
+        if inside and isinstance(value, dict):
+            _check_keys(file, value, known, f"{name}.")

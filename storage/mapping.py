@@ -1,0 +1,66 @@
+"""Memory maps whose descriptor is closed at once.
+
+Python's own ``mmap`` keeps a duplicate of the descriptor for as long as the map lives; a store of
+a thousand column files would use up the process's limit. Here the map is made through libc, and
+unmapped when the last array over it is gone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import weakref
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+__all__ = ["map_file"]
+
+_PROT_READ = 1
+_PROT_WRITE = 2
+_MAP_SHARED = 1
+_FAILED = ctypes.c_void_p(-1).value
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = (
+    ctypes.c_void_p,
+    ctypes.c_size_t,
+    ctypes.c_int,
+    ctypes.c_int,
+    ctypes.c_int,
+    ctypes.c_int64,
+)
+_libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+
+
+def _unmap(address: int, length: int) -> None:
+    _libc.munmap(address, length)
+
+
+def _map(descriptor: int, length: int, writable: bool, path: Path) -> int:
+    protection = _PROT_READ | _PROT_WRITE if writable else _PROT_READ
+    address = _libc.mmap(None, length, protection, _MAP_SHARED, descriptor, 0)
+    if address is None or address == _FAILED:
+        code = ctypes.get_errno()
+        raise OSError(code, f"cannot map {length:,} bytes: {os.strerror(code)}", str(path))
+    return int(address)
+
+
+def map_file(path: Path, length: int, *, writable: bool) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """Map the first ``length`` bytes of a file, shared; returns them as uint8 array.
+
+    ``length`` may exceed the file: bytes beyond its end must not be touched until the file has
+    grown over them. A read-only map can never be made writable.
+    """
+    descriptor = os.open(path, os.O_RDWR if writable else os.O_RDONLY)
+    try:
+        address = _map(descriptor, length, writable, path)
+    finally:
+        os.close(descriptor)
+    buffer = (ctypes.c_ubyte * length).from_address(address)
+    finalizer = weakref.finalize(buffer, _unmap, address, length)
+    finalizer.atexit = False
+    memory = memoryview(buffer)
+    return np.frombuffer(memory if writable else memory.toreadonly(), dtype=np.uint8)

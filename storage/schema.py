@@ -1,0 +1,226 @@
+"""The columns of a store, derived once from the environment's spaces and fixed at creation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from storage.errors import ConfigError
+from storage.spaces import Leaf, flatten_space, is_box, probabilities
+
+if TYPE_CHECKING:
+    from gymnasium import Space
+
+__all__ = ["BehaviourFamily", "Column", "InfoKey", "Schema", "StackPadding", "make_schema"]
+
+BehaviourFamily = Literal["gaussian", "categorical", "unknown"]
+StackPadding = Literal["zero", "repeat"]
+_FAMILIES = ("gaussian", "categorical", "unknown")
+_PADDINGS = (None, "zero", "repeat")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A name, a little-endian dtype and the shape of one row."""
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...] = ()
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one row."""
+        return int(self.dtype.itemsize * np.prod(self.shape, dtype=np.int64))
+
+    def to_json(self) -> list[Any]:
+        """The column as [name, dtype, row shape]."""
+        return [self.name, self.dtype.name, list(self.shape)]
+
+    @classmethod
+    def from_json(cls, described: list[Any]) -> Column:
+        """The column that ``to_json`` described."""
+        name, dtype, shape = described
+        return cls(name, np.dtype(dtype).newbyteorder("<"), tuple(shape))
+
+
+@dataclass(frozen=True, slots=True)
+class InfoKey:
+    """A key of the environment's info that is kept, with a mask for the rows that had it.
+
+    Row t holds the info that came together with observation t (row 0: from ``reset``).
+    """
+
+    key: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...] = ()
+
+    @property
+    def columns(self) -> tuple[Column, Column]:
+        """The value's column and the mask's."""
+        name = f"info.{self.key}"
+        return Column(name, self.dtype, self.shape), Column(f"{name}.valid", np.dtype("?"))
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """What a row consists of."""
+
+    columns: tuple[Column, ...]
+    """All written-once columns, in the order of the commit log's checksums."""
+    observation: tuple[Leaf, ...]
+    action: tuple[Leaf, ...]
+    behaviour_family: BehaviourFamily
+    behaviour_size: int
+    """Numbers in a behaviour row: mean then stdev, or the probability of every action."""
+    raw_action_size: int
+    """Numbers in a raw action; 0 when the actions are not all continuous."""
+    info: tuple[InfoKey, ...] = ()
+    frame_stack: int | None = None
+    """How many frames the environment's observation stacks; rows hold the newest one."""
+    first_stack_padding: StackPadding | None = None
+    life_loss: bool = False
+
+    def column(self, name: str) -> Column:
+        """The column of that name; KeyError lists the names there are."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        names = ", ".join(column.name for column in self.columns)
+        raise KeyError(f"no column {name!r}; this store has {names}")
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one row over all columns."""
+        return sum(column.row_bytes for column in self.columns)
+
+    def to_json(self) -> dict[str, Any]:
+        """All that the spaces do not say already, plus the columns for other readers."""
+        return {
+            "columns": [column.to_json() for column in self.columns],
+            "behaviour_family": self.behaviour_family,
+            "info": [[item.key, item.dtype.name, list(item.shape)] for item in self.info],
+            "frame_stack": self.frame_stack,
+            "first_stack_padding": self.first_stack_padding,
+            "life_loss": self.life_loss,
+        }
+
+    @classmethod
+    def from_json(
+        cls, described: Mapping[str, Any], observation: Space[Any], action: Space[Any]
+    ) -> Schema:
+        """The schema of a store with these spaces that ``to_json`` described."""
+        return make_schema(
+            observation,
+            action,
+            behaviour=described["behaviour_family"],
+            info={key: (dtype, tuple(shape)) for key, dtype, shape in described["info"]},
+            frame_stack=described["frame_stack"],
+            first_stack_padding=described["first_stack_padding"],
+            life_loss=described["life_loss"],
+        )
+
+
+def _family(action: tuple[Leaf, ...], asked: str | None) -> BehaviourFamily:
+    continuous = {is_box(leaf) for leaf in action}
+    natural: BehaviourFamily = "unknown"
+    if continuous == {True}:
+        natural = "gaussian"
+    elif continuous == {False}:
+        natural = "categorical"
+    if asked is None or asked == natural:
+        return natural
+    if asked == "unknown":
+        return "unknown"
+    if asked not in _FAMILIES:
+        raise ConfigError(f"behaviour={asked!r}: choose one of {', '.join(_FAMILIES)}")
+    raise ConfigError(
+        f"behaviour={asked!r} does not fit the action space, whose policies are {natural}; "
+        f"leave it out, or say behaviour='unknown'"
+    )
+
+
+def _behaviour_size(action: tuple[Leaf, ...], family: BehaviourFamily) -> int:
+    if family == "gaussian":
+        return 2 * sum(leaf.size for leaf in action)
+    if family == "categorical":
+        return sum(probabilities(leaf) for leaf in action)
+    return 0
+
+
+def _info_key(key: str, kind: Any) -> InfoKey:
+    dtype, shape = kind if isinstance(kind, tuple) else (kind, ())
+    resolved = np.dtype(dtype).newbyteorder("<")
+    usable = key and not set(key) & set("./\\\0")
+    if not usable or resolved.kind not in "biuf" or 0 in shape:
+        raise ConfigError(
+            f"info key {key!r} of dtype {resolved} and shape {shape} cannot be a column: give a "
+            "name without dots and slashes and a dtype of numbers, or (dtype, shape)"
+        )
+    return InfoKey(key, resolved, tuple(shape))
+
+
+def _check_stack(frame_stack: int | None, padding: str | None) -> None:
+    if frame_stack is not None and frame_stack < 1:
+        raise ConfigError(f"frame_stack={frame_stack}: give the number of stacked frames, from 1")
+    if padding not in _PADDINGS:
+        raise ConfigError(f"first_stack_padding={padding!r}: choose 'zero', 'repeat' or None")
+
+
+def _standard_columns(raw_action_size: int, behaviour_size: int) -> list[Column]:
+    optional = [Column("raw_action", np.dtype("<f4"), (raw_action_size,))]
+    behaviour = [Column("behaviour", np.dtype("<f4"), (behaviour_size,))]
+    return [
+        *(optional if raw_action_size else []),
+        Column("reward", np.dtype("<f8")),
+        Column("terminated", np.dtype("?")),
+        Column("truncated", np.dtype("?")),
+        Column("kind", np.dtype("u1")),
+        *(behaviour if behaviour_size else []),
+        Column("behaviour_kind", np.dtype("u1")),
+        Column("policy_update", np.dtype("<i8")),
+    ]
+
+
+def make_schema(
+    observation_space: Space[Any],
+    action_space: Space[Any],
+    *,
+    behaviour: str | None = None,
+    info: Mapping[str, Any] | None = None,
+    frame_stack: int | None = None,
+    first_stack_padding: StackPadding | None = None,
+    life_loss: bool = False,
+) -> Schema:
+    """Derive the columns from the spaces.
+
+    ``behaviour`` is the family of the policies' distributions: by default "gaussian" for
+    continuous actions, "categorical" for discrete ones, "unknown" for mixtures. ``info`` maps
+    info keys to a dtype or (dtype, shape). Raises UnsupportedSpaceError or ConfigError.
+    """
+    _check_stack(frame_stack, first_stack_padding)
+    observation = flatten_space(observation_space, "observation")
+    action = flatten_space(action_space, "action")
+    family = _family(action, behaviour)
+    raw_size = sum(leaf.size for leaf in action) if all(map(is_box, action)) else 0
+    behaviour_size = _behaviour_size(action, family)
+    kept = tuple(_info_key(key, kind) for key, kind in (info or {}).items())
+    columns = [Column(leaf.name, leaf.dtype, leaf.shape) for leaf in (*observation, *action)]
+    columns += _standard_columns(raw_size, behaviour_size)
+    if life_loss:
+        columns.append(Column("life_lost", np.dtype("?")))
+    columns += [column for item in kept for column in item.columns]
+    return Schema(
+        columns=tuple(columns),
+        observation=observation,
+        action=action,
+        behaviour_family=family,
+        behaviour_size=behaviour_size,
+        raw_action_size=raw_size,
+        info=kept,
+        frame_stack=frame_stack,
+        first_stack_padding=first_stack_padding,
+        life_loss=life_loss,
+    )

@@ -11,12 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+import numba.core.cgutils
+import numba.extending
+import numpy as np
+import numpy.typing as npt
 from llvmlite import ir
 from numba import njit, types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 __all__ = [
+    "Bytes",
+    "Floats",
+    "Floats32",
+    "Integers",
+    "Integers32",
     "address_of",
     "copy_bytes",
     "kernel",
@@ -34,6 +41,14 @@ __all__ = [
 ]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Bytes = npt.NDArray[np.uint8]
+Integers = npt.NDArray[np.int64]
+Integers32 = npt.NDArray[np.int32]
+Floats = npt.NDArray[np.float64]
+Floats32 = npt.NDArray[np.float32]
+
+cgutils: Any = numba.core.cgutils
+intrinsic: Any = numba.extending.intrinsic
 
 
 def kernel(function: Function) -> Function:
@@ -57,7 +72,7 @@ def _pointer(builder: Any, address: Any, element: Any) -> Any:
 def _load(number: Any) -> Any:
     """An intrinsic `load(address) -> number`, whatever the alignment."""
 
-    @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+    @intrinsic
     def load(typingctx: Any, address: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             element = context.get_value_type(number)
@@ -71,7 +86,7 @@ def _load(number: Any) -> Any:
 def _store(number: Any) -> Any:
     """An intrinsic `store(address, value)`, whatever the alignment."""
 
-    @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+    @intrinsic
     def store(typingctx: Any, address: Any, value: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             element = context.get_value_type(number)
@@ -94,7 +109,7 @@ store_i8 = _store(types.int64)
 store_f4 = _store(types.float32)
 
 
-@intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+@intrinsic
 def copy_bytes(typingctx: Any, target: Any, source: Any, count: Any) -> Any:
     """Copy `count` bytes between two addresses that do not overlap."""
 
@@ -108,7 +123,7 @@ def copy_bytes(typingctx: Any, target: Any, source: Any, count: Any) -> Any:
     return types.void(types.intp, types.intp, types.intp), codegen
 
 
-@intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+@intrinsic
 def prefetch(typingctx: Any, address: Any) -> Any:
     """Ask for the cache line at `address`; never faults, whatever the address."""
 
@@ -123,7 +138,7 @@ def prefetch(typingctx: Any, address: Any) -> Any:
     return types.void(types.intp), codegen
 
 
-@intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+@intrinsic
 def multiply_high(typingctx: Any, left: Any, right: Any) -> Any:
     """The upper 64 bits of the product of two uint64."""
 

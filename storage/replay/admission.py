@@ -1,0 +1,131 @@
+"""How episodes become part of the window: which of the log's are new, and their first values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+import numpy as np
+
+from storage.kernel import (
+    Floats,
+    Floats32,
+    Integers,
+    kernel,
+    load_f4,
+    load_u1,
+    store_f4,
+    store_i4,
+    store_i8,
+    store_u1,
+)
+from storage.replay.tables import (
+    DIVERGENCE,
+    DRAW_COUNT,
+    FAR,
+    FAR_STEPS,
+    LAST_DRAWN,
+    LENGTH,
+    RATIO,
+    SEGMENT,
+    START,
+    VALUE,
+)
+from storage.replay.targets import set_closing_target, sweep
+
+__all__ = ["Log", "count_far_flags", "introduce", "new_episodes", "newest"]
+
+
+class Log(Protocol):
+    """What is read of a store's commit log."""
+
+    def records(self, segment_id: int) -> Any:
+        """Structured array of a segment's committed episodes, in order of commitment."""
+
+
+def new_episodes(log: Log, segment_ids: Iterable[int], consumed: dict[int, int]) -> Integers:
+    """Episodes that `consumed` (segment id -> records seen) does not cover, oldest first.
+
+    Gives int64 [k, 4] of (segment id, ordinal, start, length) and brings `consumed` up to date.
+    Order is by end time, then segment and ordinal, so that lanes interleave as they were lived.
+    """
+    parts, times = [], []
+    for segment_id in segment_ids:
+        records = log.records(segment_id)[consumed.get(segment_id, 0) :]
+        if not len(records):
+            continue
+        consumed[segment_id] = consumed.get(segment_id, 0) + len(records)
+        records = records[records["length"] > 0]
+        names = ("ordinal", "start", "length")
+        columns = [np.full(len(records), segment_id), *(records[name] for name in names)]
+        parts.append(np.stack(columns, axis=1).astype(np.int64))
+        times.append(np.asarray(records["end_time"]))
+    if not parts:
+        return np.zeros((0, 4), np.int64)
+    episodes = np.concatenate(parts)
+    order = np.lexsort((episodes[:, 1], episodes[:, 0], np.concatenate(times)))
+    return np.ascontiguousarray(episodes[order])
+
+
+def newest(episodes: Integers, window: int) -> Integers:
+    """The newest episodes whose steps reach `window` (ReF-ER's floor), all if they do not.
+
+    The oldest is dropped while the others hold more than `window` steps.
+    """
+    steps = np.cumsum(episodes[::-1, 3])[::-1]
+    younger = steps - episodes[:, 3]
+    return episodes[younger <= window]
+
+
+@kernel
+def _reset_row(segments: Integers, slot: int, row: int, value: float) -> None:
+    store_f4(segments[slot, VALUE] + 4 * row, np.float32(value))
+    store_f4(segments[slot, RATIO] + 4 * row, np.float32(1.0))
+    store_f4(segments[slot, DIVERGENCE] + 4 * row, np.float32(0.0))
+    store_u1(segments[slot, FAR] + row, np.uint8(0))
+    store_i4(segments[slot, DRAW_COUNT] + 4 * row, np.int32(0))
+    store_i8(segments[slot, LAST_DRAWN] + 8 * row, np.int64(0))
+
+
+@kernel
+def _set_missing(segments: Integers, slot: int, row: int) -> None:
+    """A ratio that was never set is 1, and near."""
+    if load_f4(segments[slot, RATIO] + 4 * row) == 0.0:
+        store_f4(segments[slot, RATIO] + 4 * row, np.float32(1.0))
+        store_u1(segments[slot, FAR] + row, np.uint8(0))
+
+
+@kernel
+def count_far_flags(episode: Integers, segments: Integers) -> int:
+    """Far steps of one episode, by its stored flags."""
+    flags = segments[episode[SEGMENT], FAR]
+    far = 0
+    for row in range(episode[START], episode[START] + episode[LENGTH]):
+        far += load_u1(flags + row) != 0
+    return far
+
+
+@kernel
+def introduce(
+    episodes: Integers, segments: Integers, slots: Integers, values: Floats32, settings: Floats
+) -> int:
+    """Give the rows of entering episodes their first values and targets; gives their far steps.
+
+    With `values`, float32 [T + 1] of the one episode in `slots`, its V are these, its ρ are 1 and
+    nothing of it was ever drawn. Without (empty), stored overlay values stand and rows that have
+    none get ρ = 1.
+    """
+    total = 0
+    for k in range(slots.size):
+        episode = episodes[slots[k]]
+        slot, start, length = episode[SEGMENT], episode[START], episode[LENGTH]
+        for t in range(length + 1):
+            if values.size:
+                _reset_row(segments, slot, start + t, values[t])
+            else:
+                _set_missing(segments, slot, start + t)
+        set_closing_target(segments, slot, start, length)
+        sweep(segments, slot, start, length - 1, settings, False)
+        episode[FAR_STEPS] = count_far_flags(episode, segments)
+        total += episode[FAR_STEPS]
+    return total

@@ -1,0 +1,212 @@
+"""Feed-back: what an update learnt about the steps it drew, written back by step identity.
+
+Values, importance ratios and divergences are stored, far flags and the far counters follow, then
+the value targets of each touched episode are swept once, backwards from its latest step in the
+batch (see `targets`). A step that has left the window is dropped and counted as stale.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from storage.errors import FeedbackError
+from storage.kernel import (
+    Floats,
+    Floats32,
+    Integers,
+    Integers32,
+    kernel,
+    load_f4,
+    load_u1,
+    prefetch,
+    store_f4,
+    store_u1,
+)
+from storage.replay.tables import (
+    DIVERGENCE,
+    FAR,
+    FAR_STEPS,
+    LENGTH,
+    MASK,
+    RATIO,
+    REWARD,
+    SEGMENT,
+    START,
+    TARGET,
+    VALUE,
+    owner,
+)
+from storage.replay.targets import sweep
+
+__all__ = ["Feedback", "apply_feedback", "checked", "is_far", "recount_far"]
+
+SMALLEST_RATIO = np.float32(1.1754944e-38)
+"""Stored for a ratio of 0, because a stored 0 means that no ratio was ever set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """What became of one feed-back."""
+
+    applied: int
+    """Steps whose values were stored."""
+    stale: int
+    """Steps that were dropped because they had left the window."""
+
+
+@kernel
+def is_far(ratio: float, bound: float) -> bool:
+    """ReF-ER's far-policy test, ρ > c or ρ < 1/c (below eq. 10); ties are near."""
+    return ratio > bound or ratio < 1.0 / bound
+
+
+@kernel
+def _store_step(
+    segments: Integers, slot: int, row: int, ratio: Floats32, i: int, bound: float
+) -> int:
+    """Store one importance ratio and its far flag; gives the change of the far count."""
+    stored = max(ratio[i], SMALLEST_RATIO)
+    flag = segments[slot, FAR] + row
+    before = np.int64(load_u1(flag) != 0)
+    after = np.int64(is_far(np.float64(stored), bound))
+    store_f4(segments[slot, RATIO] + 4 * row, stored)
+    store_u1(flag, np.uint8(after))
+    return after - before
+
+
+@kernel
+def _sweep_touched(
+    episodes: Integers, segments: Integers, keys: Integers, settings: Floats, early: bool
+) -> None:
+    """Sweep each episode of the sorted keys (episode slot << 32 | t) from its latest step.
+
+    Where a sweep stops early it goes on at the next earlier step of the batch.
+    """
+    i = keys.size - 1
+    while i >= 0:
+        episode = keys[i] >> 32
+        slot, start = episodes[episode, SEGMENT], episodes[episode, START]
+        lowest = sweep(segments, slot, start, keys[i] & MASK, settings, early)
+        covered = episode << 32 | lowest
+        while i >= 0 and keys[i] >= covered:
+            i -= 1
+
+
+@kernel
+def apply_feedback(
+    episodes: Integers,
+    segments: Integers,
+    slot_of: Integers32,
+    segment: Integers,
+    rows: Integers,
+    values: tuple[Floats32, Floats32, Floats32],
+    keys: Integers,
+    settings: Floats,
+    early: bool,
+) -> tuple[int, int]:
+    """Store feed-back and sweep; gives (steps applied, change of the far count).
+
+    `values` are importance ratio, value and divergence, each float32 [B] or empty (not given).
+    `settings` is (far bound, discount, reward scale); `keys` is scratch, int64 [B].
+    """
+    ratio, value, divergence = values
+    applied = 0
+    change = 0
+    for i in range(segment.size):
+        slot, episode = owner(segments, slot_of, segment[i], rows[i])
+        if episode < 0:
+            continue
+        row = rows[i]
+        t = row - episodes[episode, START]
+        if t == episodes[episode, LENGTH]:
+            continue
+        prefetch(segments[slot, REWARD] + 8 * row)
+        prefetch(segments[slot, TARGET] + 4 * row)
+        if ratio.size:
+            moved = _store_step(segments, slot, row, ratio, i, settings[0])
+            episodes[episode, FAR_STEPS] += moved
+            change += moved
+        if value.size:
+            store_f4(segments[slot, VALUE] + 4 * row, value[i])
+        if divergence.size:
+            store_f4(segments[slot, DIVERGENCE] + 4 * row, max(divergence[i], np.float32(0.0)))
+        keys[applied] = episode << 32 | t
+        applied += 1
+    if value.size or ratio.size:
+        touched = keys[:applied]
+        touched.sort()
+        _sweep_touched(episodes, segments, touched, settings, early)
+    return applied, change
+
+
+@kernel
+def recount_far(
+    episodes: Integers, segments: Integers, steps: Integers, ends: Integers, bound: float
+) -> int:
+    """Set every far flag from the stored ratios under `bound`; gives n_far of the window."""
+    total = 0
+    position = ends[0]
+    while position < ends[1]:
+        slot = steps[position & (steps.size - 1)] >> 32
+        far = recount_episode(episodes[slot], segments, bound)
+        episodes[slot, FAR_STEPS] = far
+        total += far
+        position += episodes[slot, LENGTH]
+    return total
+
+
+@kernel
+def recount_episode(episode: Integers, segments: Integers, bound: float) -> int:
+    """Set the far flags of one episode from its stored ratios; gives how many are far."""
+    ratios = segments[episode[SEGMENT], RATIO]
+    flags = segments[episode[SEGMENT], FAR]
+    far = 0
+    for row in range(episode[START], episode[START] + episode[LENGTH]):
+        flag = np.uint8(is_far(np.float64(load_f4(ratios + 4 * row)), bound))
+        store_u1(flags + row, flag)
+        far += flag
+    return far
+
+
+@kernel
+def _first_bad(values: Floats32, lowest: float) -> int:
+    """The position of the first value that is not finite or below `lowest`; -1 if none is."""
+    for i in range(values.size):
+        if not (np.isfinite(values[i]) and values[i] >= lowest):
+            return i
+    return -1
+
+
+def checked(
+    name: str, given: Any, length: int, lowest: float = -np.inf
+) -> npt.NDArray[np.float32]:
+    """Feed-back as float32 [length], finite and not below `lowest`; FeedbackError otherwise."""
+    values = np.asarray(given)
+    if values.dtype.kind != "f":
+        raise FeedbackError(f"{name} has dtype {values.dtype}; give floats. Nothing was changed")
+    if values.shape != (length,):
+        raise FeedbackError(
+            f"{name} has shape {values.shape}; ({length},) is needed, one value a step. "
+            "Nothing was changed"
+        )
+    if values.dtype != np.float32:
+        with np.errstate(over="ignore"):
+            values = values.astype(np.float32)
+    values = np.ascontiguousarray(values)
+    if _first_bad(values, lowest) >= 0:
+        raise _refusal(name, values, lowest)
+    return values
+
+
+def _refusal(name: str, values: npt.NDArray[np.float32], lowest: float) -> FeedbackError:
+    bad = np.flatnonzero(~(np.isfinite(values) & (values >= lowest)))
+    shown = ", ".join(f"{i}: {values[i]}" for i in bad[:8])
+    wanted = "finite" if lowest == -np.inf else "finite and not negative"
+    return FeedbackError(
+        f"{name} must be {wanted}; {bad.size} of {values.size} are not, at positions "
+        f"{shown}{', …' if bad.size > 8 else ''}. Nothing was changed"
+    )

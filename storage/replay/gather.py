@@ -1,0 +1,97 @@
+"""Copying rows between mapped columns and buffers, whatever their dtypes and segments.
+
+A plan is int64 [fields, 4]: the column's place in the segment table, bytes of a row, address of
+the buffer, and which row after the step's own is meant (1: the next observation, the next value
+target; the closing row makes that right at every step).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from storage.kernel import (
+    Integers,
+    copy_bytes,
+    kernel,
+    load_i4,
+    load_i8,
+    load_u1,
+    prefetch,
+    store_i4,
+    store_i8,
+    store_u1,
+)
+from storage.replay.tables import (
+    DRAW_COUNT,
+    LAST_DRAWN,
+    MASK,
+    SEGMENT,
+    SEGMENT_ID,
+    START,
+)
+
+__all__ = ["copy_rows", "gather_steps", "scatter_rows"]
+
+
+@kernel
+def _copy_row(target: int, source: int, width: int) -> None:
+    """One row; the usual widths without a call to memcpy."""
+    if width == 4:
+        store_i4(target, load_i4(source))
+    elif width == 8:
+        store_i8(target, load_i8(source))
+    elif width == 1:
+        store_u1(target, load_u1(source))
+    else:
+        copy_bytes(target, source, width)
+
+
+@kernel
+def copy_rows(segments: Integers, slots: Integers, rows: Integers, plan: Integers) -> None:
+    """Copy the rows of every planned column into their buffers, in order."""
+    for field in range(plan.shape[0]):
+        column, width, buffer, ahead = plan[field]
+        for i in range(slots.size):
+            source = segments[slots[i], column] + (rows[i] + ahead) * width
+            _copy_row(buffer + i * width, source, width)
+
+
+@kernel
+def scatter_rows(segments: Integers, slots: Integers, rows: Integers, plan: Integers) -> None:
+    """The reverse of `copy_rows`: buffers into columns (overlay columns only)."""
+    for field in range(plan.shape[0]):
+        column, width, buffer, ahead = plan[field]
+        for i in range(slots.size):
+            target = segments[slots[i], column] + (rows[i] + ahead) * width
+            _copy_row(target, buffer + i * width, width)
+
+
+@kernel
+def gather_steps(
+    episodes: Integers,
+    segments: Integers,
+    steps: Integers,
+    positions: Integers,
+    identity: Integers,
+    plan: Integers,
+    draw: int,
+) -> None:
+    """Gather the steps at ring positions and note in their overlay that they were drawn.
+
+    `identity` int64 [3, B] becomes segment id, row and segment slot of each step.
+    """
+    mask = steps.size - 1
+    segment, row, slots = identity[0], identity[1], identity[2]
+    for i in range(positions.size):
+        entry = steps[positions[i] & mask]
+        slot = episodes[entry >> 32, SEGMENT]
+        row[i] = episodes[entry >> 32, START] + (entry & MASK)
+        segment[i] = segments[slot, SEGMENT_ID]
+        slots[i] = slot
+        prefetch(segments[slot, DRAW_COUNT] + 4 * row[i])
+        prefetch(segments[slot, LAST_DRAWN] + 8 * row[i])
+    copy_rows(segments, slots, row, plan)
+    for i in range(positions.size):
+        count = segments[slots[i], DRAW_COUNT] + 4 * row[i]
+        store_i4(count, load_i4(count) + np.int32(1))
+        store_i8(segments[slots[i], LAST_DRAWN] + 8 * row[i], np.int64(draw))

@@ -1,0 +1,176 @@
+"""The segments that the window has mapped, and the table of their addresses.
+
+Slots are lent to segments while an episode of theirs is in the window; when the last one leaves,
+the slot's addresses are cleared and every reference to its maps is dropped, which unmaps them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from storage.kernel import Integers32, address_of
+from storage.replay.tables import COLUMNS, OVERLAY_COLUMNS, ROW_LIMIT, ROW_MAP, SEGMENT_ID
+
+__all__ = ["Mapped", "Maps", "OverlaySource", "SegmentSource", "SegmentTable"]
+
+
+class Mapped(Protocol):
+    """One segment's columns in memory; an address is good while the object lives."""
+
+    def address(self, name: str) -> int:
+        """The address of the first row of a column."""
+
+
+class SegmentSource(Protocol):
+    """Where written-once columns come from: a store."""
+
+    def segment(self, segment_id: int) -> Mapped:
+        """Map one segment for reading."""
+
+
+class OverlaySource(Protocol):
+    """Where mutable columns come from: an overlay, or a private one in memory.
+
+    Contract: `segment(id, rows)` gives columns whose rows [0, rows) can be stored to without a
+    fault. Addresses of a segment stay the same however often it is asked for more rows, as long
+    as one of the objects that it gave is alive.
+    """
+
+    def segment(self, segment_id: int, rows: int) -> Any:
+        """Columns of one segment with at least `rows` rows allocated."""
+
+    def publish(self, segment_id: int, rows: int) -> None:
+        """Let foreign readers see the first `rows` rows."""
+
+
+@dataclass(slots=True)
+class Maps:
+    """What keeps one slot's addresses good, and how much of it the window uses."""
+
+    segment_id: int
+    columns: Mapped
+    overlay: Any
+    row_map: Integers32
+    rows: int
+    episodes: int = 0
+
+
+class SegmentTable:
+    """Slots of mapped segments.
+
+    `table` is int64 [slots, 3 + columns]; `slot_of` int32 [largest segment id + 1].
+    """
+
+    def __init__(
+        self, store: SegmentSource, overlay: OverlaySource, columns: tuple[str, ...]
+    ) -> None:
+        self._store = store
+        self._overlay = overlay
+        self._columns = columns
+        self._maps: list[Maps | None] = []
+        self.table = np.zeros((0, COLUMNS + len(columns)), np.int64)
+        self.slot_of = np.full(0, -1, np.int32)
+
+    def __len__(self) -> int:
+        """Number of segments that are mapped now."""
+        return sum(maps is not None for maps in self._maps)
+
+    @property
+    def held(self) -> list[Maps]:
+        """The maps of every segment of the window."""
+        return [maps for maps in self._maps if maps is not None]
+
+    def column(self, name: str) -> int:
+        """The place of a column in a row of `table`; KeyError if it has none."""
+        try:
+            return COLUMNS + self._columns.index(name)
+        except ValueError:
+            raise KeyError(name) from None
+
+    def hold(self, segment_id: int, rows: int, episodes: int = 1) -> int:
+        """The slot of a segment of which `rows` rows will be read, for `episodes` more episodes."""
+        slot = int(self.slot_of[segment_id]) if segment_id < self.slot_of.size else -1
+        if slot < 0:
+            slot = self._lend(segment_id, rows)
+        maps = self._maps[slot]
+        if maps is None:
+            raise RuntimeError(f"segment slot {slot} is lent to segment {segment_id} and empty")
+        if rows > maps.rows:
+            self._extend(slot, maps, rows)
+        maps.episodes += episodes
+        return slot
+
+    def release(self, slot: int) -> None:
+        """One episode of a slot has left; after its last one the segment is unmapped."""
+        maps = self._maps[slot]
+        if maps is None:
+            raise RuntimeError(f"segment slot {slot} was released more often than held")
+        maps.episodes -= 1
+        if maps.episodes == 0:
+            self._overlay.publish(maps.segment_id, maps.rows)
+            self.slot_of[maps.segment_id] = -1
+            self.table[slot] = 0
+            self._maps[slot] = None
+
+    def publish(self) -> None:
+        """Let foreign readers see the overlay rows of every episode that the window has held."""
+        for maps in self.held:
+            self._overlay.publish(maps.segment_id, maps.rows)
+
+    def clear(self) -> None:
+        """Unmap everything."""
+        self._maps = []
+        self.table[:] = 0
+        self.slot_of[:] = -1
+
+    def _lend(self, segment_id: int, rows: int) -> int:
+        columns = self._store.segment(segment_id)
+        overlay = self._overlay.segment(segment_id, rows)
+        slot = self._free_slot()
+        row_map = np.zeros(_row_map_length(rows), np.int32)
+        self._maps[slot] = Maps(segment_id, columns, overlay, row_map, rows)
+        if segment_id >= self.slot_of.size:
+            grown = np.full(max(64, 2 * (segment_id + 1)), -1, np.int32)
+            grown[: self.slot_of.size] = self.slot_of
+            self.slot_of = grown
+        self._fill(slot, self._maps[slot])
+        self.slot_of[segment_id] = slot
+        return slot
+
+    def _free_slot(self) -> int:
+        for slot, maps in enumerate(self._maps):
+            if maps is None:
+                return slot
+        self._maps.append(None)
+        if len(self._maps) > len(self.table):
+            grown = np.zeros((max(8, 2 * len(self._maps)), self.table.shape[1]), np.int64)
+            grown[: len(self.table)] = self.table
+            self.table = grown
+        return len(self._maps) - 1
+
+    def _extend(self, slot: int, maps: Maps, rows: int) -> None:
+        maps.overlay = self._overlay.segment(maps.segment_id, rows)
+        maps.rows = rows
+        if rows > maps.row_map.size:
+            grown = np.zeros(_row_map_length(rows), np.int32)
+            grown[: maps.row_map.size] = maps.row_map
+            maps.row_map = grown
+        self._fill(slot, maps)
+
+    def _fill(self, slot: int, maps: Maps | None) -> None:
+        if maps is None:
+            return
+        row = self.table[slot]
+        row[SEGMENT_ID], row[ROW_LIMIT] = maps.segment_id, maps.rows
+        row[ROW_MAP] = address_of(maps.row_map)
+        for place, name in enumerate(self._columns):
+            source = maps.overlay if name in OVERLAY_COLUMNS else maps.columns
+            row[COLUMNS + place] = source.address(name)
+
+
+def _row_map_length(rows: int) -> int:
+    """A power of two, so that growing segments copy their map a few times only."""
+    return max(1024, 1 << (rows - 1).bit_length())

@@ -1,0 +1,89 @@
+"""The int64 tables through which kernels find the window's rows.
+
+`segments[slot, ...]` is one mapped segment: its id, how many of its rows are mapped, the address
+of its row map (int32 a row: episode slot + 1, or 0 where no episode of the window owns the row;
+an episode owns its steps and its closing row), and the base address of each column.
+`episodes[slot, ...]` is one episode of the window, one cache line.
+`steps` is a ring, power of two long: entry `position & (len - 1)` is `episode slot << 32 | t` of
+the step at that position, oldest at `head`, newest below `tail`; positions grow forever.
+
+A free segment slot has row limit 0, and `slot_of[segment id]` is -1 unless it is in the window:
+kernels check both, so no address of an unmapped segment is ever used.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from storage.kernel import Integers, Integers32, kernel, load_i4
+
+__all__ = [
+    "ADMISSION",
+    "COLUMNS",
+    "DIVERGENCE",
+    "DRAW_COUNT",
+    "EPISODE_FIELDS",
+    "FAR",
+    "FAR_STEPS",
+    "FIRST",
+    "FIXED_COLUMNS",
+    "LAST_DRAWN",
+    "LENGTH",
+    "MASK",
+    "ORDINAL",
+    "OVERLAY_COLUMNS",
+    "PRIORITY",
+    "RATIO",
+    "REWARD",
+    "ROW_LIMIT",
+    "ROW_MAP",
+    "SEGMENT",
+    "SEGMENT_ID",
+    "START",
+    "TARGET",
+    "TERMINATED",
+    "TRUNCATED",
+    "VALUE",
+    "owner",
+]
+
+SEGMENT_ID, ROW_LIMIT, ROW_MAP, COLUMNS = 0, 1, 2, 3
+"""Fields of a segment; from COLUMNS on, the base address of one column each."""
+
+PRIORITY, RATIO, FAR, DIVERGENCE, VALUE, TARGET, DRAW_COUNT, LAST_DRAWN = range(3, 11)
+REWARD, TERMINATED, TRUNCATED = range(11, 14)
+OVERLAY_COLUMNS = (
+    "priority",
+    "importance_ratio",
+    "far",
+    "divergence",
+    "value",
+    "value_target",
+    "draw_count",
+    "last_drawn",
+)
+FIXED_COLUMNS = (*OVERLAY_COLUMNS, "reward", "terminated", "truncated")
+"""The columns that kernels know by place; the schema's others follow."""
+
+SEGMENT, START, LENGTH, FAR_STEPS, ORDINAL, ADMISSION, FIRST = range(7)
+"""Fields of an episode: segment slot, first row, steps T, far steps, ordinal in its segment,
+admission number, and the ring position of its first step."""
+EPISODE_FIELDS = 8
+
+MASK = 0xFFFFFFFF
+
+
+@kernel
+def owner(
+    segments: Integers, slot_of: Integers32, segment: int, row: int
+) -> tuple[np.int64, np.int64]:
+    """(segment slot, episode slot) that owns (segment id, row), or (-1, -1): not in the window."""
+    if segment < 0 or segment >= slot_of.size or row < 0:
+        return np.int64(-1), np.int64(-1)
+    slot = np.int64(slot_of[segment])
+    if slot < 0 or row >= segments[slot, ROW_LIMIT]:
+        return np.int64(-1), np.int64(-1)
+    episode = np.int64(load_i4(segments[slot, ROW_MAP] + 4 * row)) - 1
+    if episode < 0:
+        return np.int64(-1), np.int64(-1)
+    return slot, episode

@@ -1,0 +1,246 @@
+"""The window: which steps replay may draw now, and where each of them lies.
+
+The memory of ReF-ER is whole episodes, oldest first, floating in [N, N + longest episode). An
+episode enters at the tail of the ring; the oldest leaves by moving the head, any other one by
+squeezing the ring, so that every drawable step is one entry and a uniform draw is one lookup.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from storage.kernel import Integers, Integers32, kernel, store_i4
+from storage.replay.segment_table import SegmentTable
+from storage.replay.tables import (
+    ADMISSION,
+    EPISODE_FIELDS,
+    FAR_STEPS,
+    FIRST,
+    LENGTH,
+    MASK,
+    ORDINAL,
+    ROW_MAP,
+    SEGMENT,
+    SEGMENT_ID,
+    START,
+    owner,
+)
+
+__all__ = ["Window", "list_rows", "resolve"]
+
+
+@kernel
+def _enter(
+    episodes: Integers, segments: Integers, steps: Integers, slots: Integers, entering: Integers
+) -> None:
+    """Write the entering episodes [k, EPISODE_FIELDS] into their slots, row maps and the ring."""
+    mask = steps.size - 1
+    for k in range(slots.size):
+        slot = slots[k]
+        episodes[slot] = entering[k]
+        start, length, first = entering[k, START], entering[k, LENGTH], entering[k, FIRST]
+        row_map = segments[entering[k, SEGMENT], ROW_MAP]
+        for t in range(length + 1):
+            store_i4(row_map + 4 * (start + t), np.int32(slot + 1))
+        for t in range(length):
+            steps[(first + t) & mask] = slot << 32 | t
+
+
+@kernel
+def _leave(episodes: Integers, segments: Integers, slot: int) -> None:
+    """Take an episode's rows out of its segment's row map."""
+    start = episodes[slot, START]
+    row_map = segments[episodes[slot, SEGMENT], ROW_MAP]
+    for row in range(start, start + episodes[slot, LENGTH] + 1):
+        store_i4(row_map + 4 * row, np.int32(0))
+
+
+@kernel
+def _squeeze(episodes: Integers, steps: Integers, head: int, slot: int) -> None:
+    """Close the gap that an episode leaves in the ring by moving all older steps towards it."""
+    mask = steps.size - 1
+    first, length = episodes[slot, FIRST], episodes[slot, LENGTH]
+    for position in range(first - 1, head - 1, -1):
+        entry = steps[position & mask]
+        steps[(position + length) & mask] = entry
+        if entry & MASK == 0:
+            episodes[entry >> 32, FIRST] = position + length
+
+
+@kernel
+def _regrow(steps: Integers, grown: Integers, head: int, tail: int) -> None:
+    for position in range(head, tail):
+        grown[position & (grown.size - 1)] = steps[position & (steps.size - 1)]
+
+
+@kernel
+def list_rows(
+    episodes: Integers, steps: Integers, ends: Integers, slots: Integers, rows: Integers
+) -> int:
+    """All rows of the window, oldest episode first, each with its closing row, as (slot, row)."""
+    count = 0
+    position = ends[0]
+    while position < ends[1]:
+        episode = episodes[steps[position & (steps.size - 1)] >> 32]
+        for t in range(episode[LENGTH] + 1):
+            slots[count] = episode[SEGMENT]
+            rows[count] = episode[START] + t
+            count += 1
+        position += episode[LENGTH]
+    return count
+
+
+@kernel
+def _list_episodes(episodes: Integers, steps: Integers, ends: Integers, order: Integers) -> None:
+    position = ends[0]
+    for k in range(order.size):
+        order[k] = steps[position & (steps.size - 1)] >> 32
+        position += episodes[order[k], LENGTH]
+
+
+@kernel
+def resolve(
+    segments: Integers, slot_of: Integers32, segment: Integers, row: Integers, slots: Integers
+) -> int:
+    """Segment slots of identities (steps or closing rows); gives how many are not in the window."""
+    missing = 0
+    for i in range(segment.size):
+        slots[i] = owner(segments, slot_of, segment[i], row[i])[0]
+        missing += slots[i] < 0
+    return missing
+
+
+@kernel
+def _far_steps(episodes: Integers, steps: Integers, ends: Integers) -> int:
+    total = 0
+    position = ends[0]
+    while position < ends[1]:
+        episode = episodes[steps[position & (steps.size - 1)] >> 32]
+        total += episode[FAR_STEPS]
+        position += episode[LENGTH]
+    return total
+
+
+class Window:
+    """Episodes of the replay memory; see `tables` for the layout of the arrays.
+
+    `ends` is int64 (head, tail): positions of the oldest step and of the next one to enter.
+    """
+
+    def __init__(self, segments: SegmentTable) -> None:
+        self.segments = segments
+        self.episodes = np.zeros((64, EPISODE_FIELDS), np.int64)
+        self.steps = np.zeros(1024, np.int64)
+        self.ends = np.zeros(2, np.int64)
+        self._free = list(range(63, -1, -1))
+        self._admissions = 0
+        self.n_episodes = 0
+
+    @property
+    def n_steps(self) -> int:
+        """Number of steps that can be drawn."""
+        return int(self.ends[1] - self.ends[0])
+
+    @property
+    def n_rows(self) -> int:
+        """Steps and closing rows."""
+        return self.n_steps + self.n_episodes
+
+    def enter(self, identities: Integers) -> Integers:
+        """Admit episodes, oldest first: int64 [k, 4] of (segment id, ordinal, start, length >= 1).
+
+        Gives their episode slots, int64 [k].
+        """
+        count = len(identities)
+        arriving = int(identities[:, 3].sum())
+        self._reserve(self.n_steps + arriving)
+        entering = np.zeros((count, EPISODE_FIELDS), np.int64)
+        entering[:, SEGMENT] = self._hold(identities)
+        slots = self._take_slots(count)
+        entering[:, ORDINAL] = identities[:, 1]
+        entering[:, START] = identities[:, 2]
+        entering[:, LENGTH] = identities[:, 3]
+        entering[:, ADMISSION] = self._admissions + np.arange(count)
+        entering[:, FIRST] = self.ends[1] + np.cumsum(identities[:, 3]) - identities[:, 3]
+        _enter(self.episodes, self.segments.table, self.steps, slots, entering)
+        self.ends[1] += arriving
+        self.n_episodes += count
+        self._admissions += count
+        return slots
+
+    def oldest(self) -> int:
+        """The episode slot of the oldest episode; the window must not be empty."""
+        return int(self.steps[self.ends[0] & (self.steps.size - 1)]) >> 32
+
+    def length(self, slot: int) -> int:
+        """Steps of one episode."""
+        return int(self.episodes[slot, LENGTH])
+
+    def leave(self, slot: int) -> bool:
+        """Take one episode out of the window; gives whether other steps' positions have moved."""
+        moved = int(self.episodes[slot, FIRST]) != int(self.ends[0])
+        if moved:
+            _squeeze(self.episodes, self.steps, int(self.ends[0]), slot)
+        self.ends[0] += self.length(slot)
+        _leave(self.episodes, self.segments.table, slot)
+        self.segments.release(int(self.episodes[slot, SEGMENT]))
+        self._free.append(slot)
+        self.n_episodes -= 1
+        return moved
+
+    def clear(self) -> None:
+        """Empty the window and unmap its segments."""
+        self.segments.clear()
+        self.ends[:] = 0
+        self._free = list(range(len(self.episodes) - 1, -1, -1))
+        self._admissions = 0
+        self.n_episodes = 0
+
+    def rows(self) -> tuple[Integers, Integers]:
+        """(segment slots, rows) of all steps and closing rows, oldest episode first."""
+        slots, rows = np.empty((2, self.n_rows), np.int64)
+        list_rows(self.episodes, self.steps, self.ends, slots, rows)
+        return slots, rows
+
+    def identities(self) -> Integers:
+        """int64 [episodes, 4] of (segment id, ordinal, start, length), in order of admission."""
+        order = np.empty(self.n_episodes, np.int64)
+        _list_episodes(self.episodes, self.steps, self.ends, order)
+        fields = self.episodes[order][:, [SEGMENT, ORDINAL, START, LENGTH]]
+        fields[:, 0] = self.segments.table[fields[:, 0], SEGMENT_ID]
+        return fields
+
+    def count_far(self) -> int:
+        """n_far: the sum of the episodes' counters."""
+        return int(_far_steps(self.episodes, self.steps, self.ends))
+
+    def _hold(self, identities: Integers) -> Integers:
+        """Map the segments of arriving episodes; gives the segment slot of each. All or none."""
+        ends = identities[:, 2] + identities[:, 3] + 1
+        slots = np.full(len(identities), -1, np.int64)
+        try:
+            for segment in np.unique(identities[:, 0]):
+                here = identities[:, 0] == segment
+                count = int(here.sum())
+                slots[here] = self.segments.hold(int(segment), int(ends[here].max()), count)
+        except BaseException:
+            for slot in slots[slots >= 0]:
+                self.segments.release(int(slot))
+            raise
+        return slots
+
+    def _take_slots(self, count: int) -> Integers:
+        if count > len(self._free):
+            used = len(self.episodes)
+            grown = np.zeros((2 * max(used, count), EPISODE_FIELDS), np.int64)
+            grown[:used] = self.episodes
+            self.episodes = grown
+            self._free[:0] = range(len(grown) - 1, used - 1, -1)
+        return np.array([self._free.pop() for _ in range(count)], np.int64)
+
+    def _reserve(self, count: int) -> None:
+        """Make the ring hold `count` steps; positions do not change."""
+        if count > self.steps.size:
+            grown = np.zeros(1 << (count - 1).bit_length(), np.int64)
+            _regrow(self.steps, grown, int(self.ends[0]), int(self.ends[1]))
+            self.steps = grown

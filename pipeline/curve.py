@@ -31,7 +31,7 @@ def show_curve(run: RunFolder, *, window: int = 20) -> None:
     from pipeline.learning_curve import read_learning_curve
 
     curve = read_learning_curve(run.path)
-    print(curve_text(curve, unicode=_speaks_unicode()))
+    print(curve_text(curve, window=window, unicode=_speaks_unicode()))
     picture = save_curve(curve, run.curve, title=run.path.resolve().name, window=window)
     print(f"\nlast {window} episodes: mean return {curve.last(window):,.1f}    picture: {picture}")
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from pipeline.learning_curve import LearningCurve, Numbers
+from pipeline.learning_curve import LearningCurve, Numbers, running_mean
 
 __all__ = ["curve_text"]
 
@@ -15,16 +15,21 @@ _PLAIN: Final = "  ...::##"
 
 
 def curve_text(
-    curve: LearningCurve, *, width: int = 72, height: int = 10, unicode: bool = True
+    curve: LearningCurve,
+    *,
+    window: int = 20,
+    width: int = 72,
+    height: int = 10,
+    unicode: bool = True,
 ) -> str:
-    """A bar chart of mean return by environment steps, `width` columns and `height` lines.
+    """A bar chart of return by environment steps, `width` columns and `height` lines.
 
-    Each column is the mean of the episodes that ended in its share of the steps; a column in which
-    none ended repeats the one before. With `unicode=False` only ASCII is used.
+    A column shows the mean over the last `window` episodes that had ended by then. With
+    `unicode=False` only ASCII is used.
     """
     if len(curve.returns) == 0:
         return "no episode has ended yet"
-    bars = _column_means(curve, width)
+    bars = _bars(curve, window, width)
     low, high = float(bars.min()), float(bars.max())
     if high - low < 1e-12:
         low, high = low - 0.5, high + 0.5
@@ -34,17 +39,14 @@ def curve_text(
         "".join(glyphs[int(np.clip(level - line * 8, 0, 8))] for level in levels)
         for line in reversed(range(height))
     ]
-    return "\n".join(_with_axes(lines, low, high, float(curve.steps[-1]), unicode))
+    title = f"return of training episodes, mean of {window}"
+    return "\n".join([title, *_with_axes(lines, low, high, float(curve.steps[-1]), unicode)])
 
 
-def _column_means(curve: LearningCurve, width: int) -> Numbers:
-    column = np.minimum(curve.steps / curve.steps[-1] * width, width - 1).astype(np.int64)
-    counts = np.bincount(column, minlength=width)
-    sums = np.bincount(column, weights=curve.returns, minlength=width)
-    filled = np.flatnonzero(counts)
-    # Each column takes the last filled one at or before it (the first filled one at the left).
-    source = filled[np.maximum(np.searchsorted(filled, np.arange(width), side="right") - 1, 0)]
-    return np.asarray(sums[source] / counts[source], dtype=np.float64)
+def _bars(curve: LearningCurve, window: int, width: int) -> Numbers:
+    ends = curve.steps[-1] * np.arange(1, width + 1) / width
+    ended = np.searchsorted(curve.steps, ends, side="right")
+    return running_mean(curve.returns, window)[np.maximum(ended - 1, 0)]
 
 
 def _with_axes(lines: list[str], low: float, high: float, steps: float, unicode: bool) -> list[str]:
@@ -57,5 +59,5 @@ def _with_axes(lines: list[str], low: float, high: float, steps: float, unicode:
     ]
     width = len(lines[0])
     drawn.append(f"{'':>{margin}} {corner}{floor * width}")
-    drawn.append(f"{'':>{margin}}  0{'environment steps':^{width - 12}}{steps:>11,.0f}")
-    return ["mean return of training episodes", *drawn]
+    drawn.append(f"{'':>{margin}}  0{'environment steps':^{max(width - 12, 1)}}{steps:>11,.0f}")
+    return drawn

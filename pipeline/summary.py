@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 import storage
-from storage import Ending
+from storage.commit_log import RECORD
+from storage.layout import Ending, RowKind
+from storage.segment import SegmentInfo
 
 __all__ = [
     "OverlaySummary",
@@ -155,9 +156,110 @@ def disk_use(path: Path) -> dict[str, int]:
 
 
 def _by_time(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    records = np.concatenate(parts) if parts else np.empty(0, storage.RECORD_DTYPE)
+    records = np.concatenate([np.empty(0, RECORD), *parts])
     return records[np.argsort(records["end_time"], kind="stable")]
+
+
+def _segment(store: storage.Store, info: SegmentInfo) -> SegmentSummary:
+    records = store.records(info.id)
+    return SegmentSummary(
+        id=info.id,
+        run=info.run,
+        lane=info.lane,
+        rows=info.rows,
+        steps=info.steps,
+        episodes=info.episodes,
+        sealed=info.sealed,
+        begun=_time(records["begin_time"][0]) if len(records) else None,
+        last_episode=_time(records["end_time"][-1]) if len(records) else None,
+    )
+
+
+def _time(nanoseconds: int) -> str:
+    moment = datetime.fromtimestamp(int(nanoseconds) / 1e9, UTC)
+    return moment.isoformat(sep=" ", timespec="seconds").removesuffix("+00:00")
 
 
 def _overlay_names(path: Path) -> list[str]:
     return sorted(p.name.removesuffix(".zarr") for p in (path / "overlays").glob("*.zarr"))
+
+
+def _overlay(store: storage.Store, name: str, top: int) -> OverlaySummary:
+    overlay = store.overlay(name)
+    parts = [_OverlayPart.read(store, overlay, info) for info in store.segments]
+    steps = sum(part.steps for part in parts)
+    far = sum(part.far for part in parts)
+    return OverlaySummary(
+        name=name,
+        steps=steps,
+        far_steps=far,
+        far_fraction=far / steps if steps else None,
+        drawn=sum(part.drawn for part in parts),
+        top_priorities=_top_priorities(store, parts, top),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _OverlayPart:
+    """An overlay's columns over one segment's steps; `rows` are the rows of these steps."""
+
+    segment: int
+    rows: npt.NDArray[np.int64]
+    priority: npt.NDArray[np.float32]
+    draws: npt.NDArray[np.uint32]
+    far: int
+
+    @property
+    def steps(self) -> int:
+        return len(self.rows)
+
+    @property
+    def drawn(self) -> int:
+        return int(self.draws.sum())
+
+    @classmethod
+    def read(
+        cls, store: storage.Store, overlay: storage.Overlay, info: SegmentInfo
+    ) -> _OverlayPart:
+        """Copies what the summary needs; rows that the overlay has not reached count as zero."""
+        kind = store.segment(info.id).array("kind")
+        rows = np.flatnonzero(kind == RowKind.STEP)
+        columns = overlay.segment(info.id, info.rows)
+        return cls(
+            info.id,
+            rows,
+            np.asarray(columns.array("priority"))[rows],
+            np.asarray(columns.array("draw_count"))[rows],
+            int(np.count_nonzero(np.asarray(columns.array("far"))[rows])),
+        )
+
+
+def _top_priorities(
+    store: storage.Store, parts: list[_OverlayPart], top: int
+) -> list[PriorityStep]:
+    if not parts:
+        return []
+    priority = np.concatenate([part.priority for part in parts])
+    total = float(priority.sum(dtype=np.float64))
+    if total <= 0:
+        return []
+    segment = np.repeat([part.segment for part in parts], [part.steps for part in parts])
+    row = np.concatenate([part.rows for part in parts])
+    draws = np.concatenate([part.draws for part in parts])
+    steps = []
+    for i in np.argsort(-priority, kind="stable")[:top]:
+        episode, step = _place(store, int(segment[i]), int(row[i]))
+        share = float(priority[i]) / total
+        steps.append(
+            PriorityStep(
+                int(segment[i]), int(row[i]), episode, step, float(priority[i]), share, int(draws[i])
+            )
+        )
+    return steps
+
+
+def _place(store: storage.Store, segment: int, row: int) -> tuple[int, int]:
+    """The ordinal of the row's episode within the segment, and the step within the episode."""
+    records = store.records(segment)
+    at = int(np.searchsorted(records["start"], row, side="right")) - 1
+    return int(records["ordinal"][at]), row - int(records["start"][at])

@@ -1,0 +1,57 @@
+"""The sizes that all figures share, those of HalfCheetah-v5, and made-up steps of these sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium.spaces import Box
+
+from storage.environment_spec import EnvironmentSpec
+
+__all__ = ["ACTIONS", "BATCH", "ENVIRONMENT", "EPISODE", "HIDDEN", "OBSERVATIONS", "Steps", "spec"]
+
+ENVIRONMENT: Final = "HalfCheetah-v5"
+OBSERVATIONS: Final = 17
+ACTIONS: Final = 6
+HIDDEN: Final = 128
+BATCH: Final = 256
+EPISODE: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """One made-up episode of `EPISODE` steps, in the dtypes that the environment and policy give."""
+
+    observations: npt.NDArray[np.float64]
+    actions: npt.NDArray[np.float32]
+    raw_actions: npt.NDArray[np.float32]
+    behaviours: npt.NDArray[np.float32]
+    rewards: list[float]
+
+    @classmethod
+    def random(cls, seed: int = 0) -> Steps:
+        """Normal observations and actions, constant deviations."""
+        draw = np.random.default_rng(seed)
+        raw = draw.normal(0, 0.4, (EPISODE, ACTIONS)).astype(np.float32)
+        behaviours = np.full((EPISODE, 2 * ACTIONS), 0.4, np.float32)
+        return cls(
+            draw.normal(size=(EPISODE + 1, OBSERVATIONS)),
+            np.clip(raw, -1, 1),
+            raw,
+            behaviours,
+            [float(r) for r in draw.normal(size=EPISODE)],
+        )
+
+
+def spec() -> EnvironmentSpec:
+    """The environment's spaces, without an environment."""
+    infinite: Any = np.inf
+    return EnvironmentSpec(
+        id=ENVIRONMENT,
+        observation_space=Box(-infinite, infinite, (OBSERVATIONS,), np.float64),
+        action_space=Box(-1, 1, (ACTIONS,), np.float32),
+        max_episode_steps=EPISODE,
+    )

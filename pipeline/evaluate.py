@@ -1,0 +1,83 @@
+"""`sharpwave evaluate CHECKPOINT`: greedy episodes on fresh seeds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipeline.parser import VerbParser, natural, positive
+
+if TYPE_CHECKING:
+    from training.agent import ReplayAgent
+    from training.evaluation import Episode
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs the verb."""
+    parser = VerbParser("evaluate", "Plays greedy episodes: the policy's mean, no exploration.")
+    parser.add_argument(
+        "checkpoint", metavar="CHECKPOINT", type=Path, help="a .ckpt file, or a run's folder"
+    )
+    parser.add_argument(
+        "--episodes", type=positive, default=10, metavar="N", help="how many (default 10)"
+    )
+    parser.add_argument(
+        "--seed", type=natural, default=0, help="resets are derived from it (default 0)"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead")
+    settings = parser.parse(arguments)
+
+    from training import load
+
+    agent = load(settings.checkpoint)
+    episodes = _play(agent, settings.episodes, settings.seed)
+    summary = _summary(agent, episodes)
+    print(json.dumps(summary, indent=2) if settings.json else _text(summary))
+    return 0
+
+
+def _play(agent: ReplayAgent, count: int, seed: int) -> list[Episode]:
+    from storage.randomness import derive_seed
+    from training.environment import make_environment
+    from training.evaluation import play_episode
+
+    env = make_environment(agent.config.environment)
+    try:
+        return [
+            play_episode(env, agent.act, derive_seed(seed, "evaluate command", number))
+            for number in range(count)
+        ]
+    finally:
+        env.close()
+
+
+def _summary(agent: ReplayAgent, episodes: list[Episode]) -> dict[str, Any]:
+    import numpy as np
+
+    returns = np.array([episode.episode_return for episode in episodes])
+    return {
+        "environment": agent.config.environment.id,
+        "training_steps": agent.environment_steps,
+        "episodes": len(episodes),
+        "mean_return": float(returns.mean()),
+        "deviation": float(returns.std()),
+        "smallest": float(returns.min()),
+        "largest": float(returns.max()),
+        "mean_length": float(np.mean([episode.length for episode in episodes])),
+        "returns": returns.tolist(),
+        "seeds": [episode.seed for episode in episodes],
+    }
+
+
+def _text(summary: dict[str, Any]) -> str:
+    return (
+        f"{summary['environment']}, trained for {summary['training_steps']:,} steps: "
+        f"{summary['episodes']} greedy episodes\n"
+        f"return {summary['mean_return']:,.1f} ± {summary['deviation']:,.1f}"
+        f"  ({summary['smallest']:,.1f} to {summary['largest']:,.1f})"
+        f"    length {summary['mean_length']:,.1f}"
+    )

@@ -1,0 +1,47 @@
+"""`sharpwave inspect STORE`: what a store holds, for people or as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pipeline.parser import VerbParser, natural
+
+__all__ = ["main", "show_store"]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs the verb."""
+    parser = VerbParser("inspect", "Says what a store holds, also while it is being written.")
+    parser.add_argument("store", metavar="STORE", type=Path, help="a store, or a run's folder")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead")
+    parser.add_argument(
+        "--top", type=natural, default=10, metavar="N", help="steps by priority (default 10)"
+    )
+    settings = parser.parse(arguments)
+    show_store(settings.store, as_json=settings.json, top=settings.top)
+    return 0
+
+
+def show_store(path: Path, *, as_json: bool = False, top: int = 10) -> None:
+    """Prints the summary of the store at `path`, or of the store in the run folder `path`."""
+    import storage
+    from pipeline.summary import summarize
+
+    inside = path / "store"
+    store = storage.open(inside if inside.is_dir() else path)
+    try:
+        summary = summarize(store, top=top)
+    finally:
+        store.close()
+    if as_json:
+        print(json.dumps(summary.to_json(), indent=2))
+        return
+    from rich.console import Console
+
+    from pipeline.summary_table import print_summary
+
+    width = None if sys.stdout.isatty() else 120
+    print_summary(summary, Console(width=width, soft_wrap=False))

@@ -1,0 +1,133 @@
+"""A store's summary for people: aligned tables, plain where the output is no terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from pipeline.summary import OverlaySummary, Spread, StoreSummary
+
+__all__ = ["byte_text", "print_summary"]
+
+_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
+_SEGMENTS_SHOWN: Final = 12
+
+
+def print_summary(summary: StoreSummary, console: Console) -> None:
+    """Prints everything `summary` holds; long lists of segments are shortened in the middle."""
+    _print_head(summary, console)
+    console.print(_episodes(summary))
+    console.print(_columns(summary))
+    console.print(_segments(summary))
+    for overlay in summary.overlays:
+        _print_overlay(overlay, console)
+    used = "  ".join(f"{name} {byte_text(size)}" for name, size in summary.disk_bytes.items())
+    console.print(f"disk  {used}", highlight=False, soft_wrap=True)
+
+
+def byte_text(size: float) -> str:
+    """`size` bytes in the largest unit that leaves a number of at least 1."""
+    unit = 0
+    while size >= 1024 and unit < len(_UNITS) - 1:
+        size, unit = size / 1024, unit + 1
+    return f"{size:,.0f} B" if unit == 0 else f"{size:,.1f} {_UNITS[unit]}"
+
+
+def _print_head(summary: StoreSummary, console: Console) -> None:
+    console.print(f"[bold]{summary.path}[/]", highlight=False, soft_wrap=True)
+    console.print(
+        f"{summary.environment}, behaviour {summary.behaviour_family}, "
+        f"format version {summary.format_version}, uuid {summary.uuid}",
+        highlight=False,
+        soft_wrap=True,
+    )
+    console.print(
+        f"{summary.steps:,} steps in {summary.episodes:,} episodes, "
+        f"{len(summary.segments):,} segments",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def _table(title: str, headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
+    """All columns but the first are aligned to the right."""
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    for number, header in enumerate(headers):
+        table.add_column(header, justify="right" if number else "left", no_wrap=number == 0)
+    for row in rows:
+        table.add_row(*map(str, row))
+    return table
+
+
+def _episodes(summary: StoreSummary) -> Table:
+    spreads = {"return": summary.returns, "length": summary.lengths}
+    headers = ["episodes", "mean", "deviation", "smallest", "median", "largest", "last 20"]
+    endings = ", ".join(f"{count:,} {name}" for name, count in summary.endings.items() if count)
+    table = _table("", headers, [_spread_row(n, s) for n, s in spreads.items() if s])
+    table.caption, table.caption_justify = endings or "no episode yet", "left"
+    return table
+
+
+def _spread_row(name: str, spread: Spread) -> list[str]:
+    numbers = (
+        spread.mean,
+        spread.deviation,
+        spread.smallest,
+        spread.median,
+        spread.largest,
+        spread.last_20_mean,
+    )
+    return [name, *(f"{number:,.1f}" for number in numbers)]
+
+
+def _columns(summary: StoreSummary) -> Table:
+    rows = [(c["name"], c["dtype"], tuple(c["shape"]) or "") for c in summary.columns]
+    return _table("columns", ["name", "dtype", "row shape"], rows)
+
+
+def _segments(summary: StoreSummary) -> Table:
+    shown = summary.segments
+    if len(shown) > _SEGMENTS_SHOWN:
+        half = _SEGMENTS_SHOWN // 2
+        shown = [*shown[:half], *shown[-half:]]
+    rows: list[Sequence[Any]] = [
+        (
+            f"{s.id:06d}",
+            s.run or "-",
+            s.lane,
+            f"{s.steps:,}",
+            f"{s.episodes:,}",
+            "sealed" if s.sealed else "open",
+            s.begun or "-",
+            s.last_episode or "-",
+        )
+        for s in shown
+    ]
+    if len(shown) < len(summary.segments):
+        rows.insert(len(shown) // 2, [f"… {len(summary.segments) - len(shown):,} more"])
+    headers = ["segment", "run", "lane", "steps", "episodes", "state", "begun (UTC)", "last (UTC)"]
+    return _table("segments", headers, rows)
+
+
+def _print_overlay(overlay: OverlaySummary, console: Console) -> None:
+    far = (
+        "no far flags"
+        if overlay.far_fraction is None
+        else f"{overlay.far_steps:,} of {overlay.steps:,} steps far ({overlay.far_fraction:.1%})"
+    )
+    console.print(
+        f"overlay [bold]{overlay.name}[/]: {far}, drawn {overlay.drawn:,} times\n",
+        highlight=False,
+        soft_wrap=True,
+    )
+    if overlay.top_priorities:
+        rows = [
+            (f"{p.segment:06d}/{p.row}", p.episode, p.step, f"{p.priority:.6g}", f"{p.share:.3g}", p.drawn)
+            for p in overlay.top_priorities
+        ]
+        headers = ["segment/row", "episode", "step", "priority", "share", "times drawn"]
+        console.print(_table("steps by priority", headers, rows))

@@ -3,53 +3,61 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from storage.kernel import kernel
+from storage.kernel import Bytes, Floats32, kernel
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+__all__ = ["GAUSSIAN", "UNIFORM", "behaviour_log_density", "describe_behaviour"]
 
-__all__ = ["describe_behaviour"]
+GAUSSIAN, UNIFORM = 1, 3
+"""The kinds of behaviour that have a density of the raw action, as numbers for kernels."""
 
-_GAUSSIAN, _UNIFORM = 1, 3
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 _LOG_2 = math.log(2.0)
-_UNIFORM_STDEV = 1.0 / math.sqrt(3.0)
+_UNIFORM_STDEV = np.float32(1.0 / math.sqrt(3.0))
+
+
+@kernel
+def behaviour_log_density(raw_action: Floats32, behaviour: Floats32, kind: int) -> float:
+    """Log mu(a|s) of one raw action (A,), in float64; NaN for a behaviour without a density.
+
+    A Gaussian behaviour is its mean, then its standard deviation (2 A numbers). A uniform one over
+    the box, where raw actions fill [-1, 1], needs no parameters.
+    """
+    size = raw_action.shape[0]
+    if kind == UNIFORM:
+        return -size * _LOG_2
+    if kind != GAUSSIAN:
+        return math.nan
+    total = 0.0
+    for j in range(size):
+        stdev = np.float64(behaviour[size + j])
+        z = (np.float64(raw_action[j]) - np.float64(behaviour[j])) / stdev
+        total -= 0.5 * z * z + math.log(stdev) + _HALF_LOG_2PI
+    return total
 
 
 @kernel
 def describe_behaviour(
-    raw_action: NDArray[np.float32],
-    behaviour: NDArray[np.float32],
-    kind: NDArray[np.uint8],
-    mean: NDArray[np.float32],
-    stdev: NDArray[np.float32],
-    log_density: NDArray[np.float32],
-) -> Any:
+    raw_action: Floats32,
+    behaviour: Floats32,
+    kind: Bytes,
+    mean: Floats32,
+    stdev: Floats32,
+    log_density: Floats32,
+) -> int:
     """Fill mean, stdev (both (B, A)) and log mu(a|s) ((B,)); return the first unusable row or -1.
 
-    A uniform behaviour over the box (raw actions in [-1, 1]) has log density -A log 2; its mean and
-    standard deviation are the uniform's moments 0 and 1/sqrt(3), with which the gradient of
-    KL(mu || pi) to a Gaussian pi is exact.
+    A uniform behaviour gets its moments, 0 and 1/sqrt(3): with them the gradient of KL(mu || pi)
+    to a Gaussian pi is exact.
     """
     size = raw_action.shape[1]
     for i in range(raw_action.shape[0]):
-        if kind[i] == _GAUSSIAN:
-            total = 0.0
-            for j in range(size):
-                m, s = np.float64(behaviour[i, j]), np.float64(behaviour[i, size + j])
-                z = (raw_action[i, j] - m) / s
-                total -= 0.5 * z * z + math.log(s) + _HALF_LOG_2PI
-                mean[i, j] = behaviour[i, j]
-                stdev[i, j] = behaviour[i, size + j]
-            log_density[i] = total
-        elif kind[i] == _UNIFORM:
-            mean[i, :] = 0.0
-            stdev[i, :] = _UNIFORM_STDEV
-            log_density[i] = -size * _LOG_2
-        else:
+        log_density[i] = behaviour_log_density(raw_action[i], behaviour[i], kind[i])
+        if not math.isfinite(log_density[i]):
             return i
+        for j in range(size):
+            mean[i, j] = behaviour[i, j] if kind[i] == GAUSSIAN else np.float32(0.0)
+            stdev[i, j] = behaviour[i, size + j] if kind[i] == GAUSSIAN else _UNIFORM_STDEV
     return -1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -61,22 +61,28 @@ class _HostModule(nn.Module):
 class ObservationScaling(_HostModule):
     """(observation - mean) / stdev, computed in float64 and rounded to float32 once.
 
-    The statistics are buffers (``mean``, ``stdev``: float64, shape (size,)), hence part of
-    every checkpoint; their memory is never replaced, so that `arrays` may be kept.
+    The statistics are one buffer, ``statistics`` (float64, shape (2, size): mean and standard
+    deviation), hence part of every checkpoint; its memory is never replaced, so that views of it
+    may be kept.
     """
 
-    mean: Tensor
-    stdev: Tensor
+    statistics: Tensor
 
     def __init__(self, size: int) -> None:
         super().__init__()
         self.size = size
-        self.register_buffer("mean", torch.zeros(size, dtype=torch.float64))
-        self.register_buffer("stdev", torch.ones(size, dtype=torch.float64))
+        identity = torch.stack([torch.zeros(size), torch.ones(size)]).to(torch.float64)
+        self.register_buffer("statistics", identity)
 
-    def arrays(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Mean and standard deviation as NumPy views of the buffers, which follow their changes."""
-        return self.mean.numpy(), self.stdev.numpy()
+    @property
+    def mean(self) -> NDArray[np.float64]:
+        """Mean of every number of an observation, a view of the buffer."""
+        return cast("NDArray[np.float64]", self.statistics.numpy()[0])
+
+    @property
+    def stdev(self) -> NDArray[np.float64]:
+        """Standard deviation of every number of an observation, a view of the buffer."""
+        return cast("NDArray[np.float64]", self.statistics.numpy()[1])
 
     def start(self, statistics: WindowStatistics) -> None:
         """Take the window's exact mean and standard deviation; below machine epsilon counts as 1.
@@ -96,9 +102,8 @@ class ObservationScaling(_HostModule):
     ) -> NDArray[np.float32]:
         """Scale a batch of observations to float32, shape (batch, size), into ``out`` if given."""
         rows = flat_rows(observations)
-        mean, stdev = self.arrays()
-        scaled = rows - mean
-        scaled /= stdev
+        scaled = rows - self.mean
+        scaled /= self.stdev
         if out is None:
             return scaled.astype(np.float32)
         np.copyto(out, scaled, casting="same_kind")
@@ -108,9 +113,8 @@ class ObservationScaling(_HostModule):
         new_mean = self._flat(statistics.mean, "mean")
         new_stdev = np.sqrt(self._flat(statistics.variance, "variance"))
         new_stdev[new_stdev < np.finfo(np.float64).eps] = 1.0
-        old_mean, old_stdev = self.arrays()
-        np.copyto(old_mean, (1.0 - weight) * old_mean + weight * new_mean)
-        np.copyto(old_stdev, (1.0 - weight) * old_stdev + weight * new_stdev)
+        np.copyto(self.mean, (1.0 - weight) * self.mean + weight * new_mean)
+        np.copyto(self.stdev, (1.0 - weight) * self.stdev + weight * new_stdev)
 
     def _flat(self, leaves: Any, name: str) -> NDArray[np.float64]:
         flat = _concatenated(leaves)

@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import copy
+import io
+
+import pytest
+import torch
+
+from storage.errors import CheckpointError, ConfigError
+from training.engine import ADAM_EPSILON, EagerEngine, make_adam
+from training.network import VRacerNetwork
+from training.refer import PRESETS
+from training.stage import ScheduleTensors
+from training.tensor_batch import TensorBatch
+from training.vracer_stage import VRACER_SCHEDULE, VRacerStage
+
+
+def network(seed: int = 0) -> VRacerNetwork:
+    return VRacerNetwork(3, 2, hidden=(16, 16), generator=torch.Generator().manual_seed(seed))
+
+
+def schedule(learning_rate: float = 1e-3) -> ScheduleTensors:
+    numbers = ScheduleTensors(*VRACER_SCHEDULE)
+    numbers.set(learning_rate=learning_rate, beta=0.5, far_bound=5.0, reward_scale=2.0)
+    return numbers
+
+
+def batch(seed: int, size: int = 32) -> TensorBatch:
+    generator = torch.Generator().manual_seed(seed)
+
+    def normal(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape, generator=generator)
+
+    mean, stdev, action = normal(size, 2) * 0.1, torch.full((size, 2), 0.5), normal(size, 2) * 0.5
+    density = torch.distributions.Normal(mean, stdev).log_prob(action).sum(-1)
+    return TensorBatch(
+        observation=normal(size, 3),
+        raw_action=action,
+        reward=normal(size),
+        next_value_target=normal(size),
+        behaviour_mean=mean,
+        behaviour_stdev=stdev,
+        behaviour_log_density=density,
+        sampling_weight=torch.ones(size),
+    )
+
+
+def make_engine(net: VRacerNetwork, **settings):
+    optimizer = make_adam(net.parameters(), learning_rate=123.0)
+    stage = VRacerStage(net, PRESETS["ReF-ER"], 0.995)
+    engine = EagerEngine(stage, dict(net.named_parameters()), optimizer, **settings)
+    return engine, optimizer, stage
+
+
+def assert_same(first, second, tolerance=0.0):
+    for a, b in zip(first.parameters(), second.parameters(), strict=True):
+        assert torch.allclose(a, b, rtol=0.0, atol=tolerance)
+
+
+def test_engine_equals_the_optimizers_own_step():
+    net, twin = network(), network()
+    engine, _, _ = make_engine(net)
+    optimizer = torch.optim.Adam(
+        twin.parameters(), lr=1e-3, eps=ADAM_EPSILON, weight_decay=ADAM_EPSILON
+    )
+    stage = VRacerStage(twin, PRESETS["ReF-ER"], 0.995)
+    for i in range(20):
+        rate = 1e-3 / (1 + i)
+        engine.update(batch(i), schedule(rate))
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        optimizer.zero_grad()
+        stage(dict(twin.named_parameters()), batch(i), schedule())[0].backward()
+        optimizer.step()
+    assert_same(net, twin, 1e-7)
+    assert not torch.equal(net.head.weight, network().head.weight)
+
+
+def test_gradients_stay_none_and_the_optimizers_own_step_does_nothing():
+    net = network()
+    engine, optimizer, _ = make_engine(net)
+    engine.update(batch(0), schedule())
+    assert all(parameter.grad is None for parameter in net.parameters())
+    before = copy.deepcopy(net)
+    optimizer.step(lambda: torch.zeros(()))
+    assert_same(net, before)
+    assert optimizer.state[net.head.weight]["step"].item() == 1.0
+
+
+def test_feedback_has_the_loss_and_the_gradient_norm():
+    net = network()
+    engine, _, stage = make_engine(net)
+    loss, _ = stage(dict(net.named_parameters()), batch(0), schedule())
+    gradients = torch.autograd.grad(loss, list(net.parameters()))
+    norm = torch.cat([g.flatten() for g in gradients]).norm()
+    feedback = engine.update(batch(0), schedule())
+    assert feedback["loss"].item() == loss.item()
+    assert feedback["gradient_norm"].item() == pytest.approx(norm.item(), rel=1e-5)
+    assert feedback["value"].shape == (32,)
+    assert not any(value.requires_grad for value in feedback.values())
+
+
+def test_clipping_equals_the_shortened_gradient():
+    net, twin = network(), network()
+    engine, _, _ = make_engine(net, max_gradient_norm=1e-3)
+    optimizer = torch.optim.Adam(
+        twin.parameters(), lr=1e-3, eps=ADAM_EPSILON, weight_decay=ADAM_EPSILON
+    )
+    stage = VRacerStage(twin, PRESETS["ReF-ER"], 0.995)
+    for i in range(5):
+        feedback = engine.update(batch(i), schedule())
+        assert feedback["gradient_norm"] > 1e-3
+        optimizer.zero_grad()
+        stage(dict(twin.named_parameters()), batch(i), schedule())[0].backward()
+        torch.nn.utils.clip_grad_norm_(twin.parameters(), 1e-3)
+        optimizer.step()
+    assert_same(net, twin, 1e-7)
+
+
+def test_two_runs_are_bit_equal():
+    nets = [network(), network()]
+    for net in nets:
+        engine, _, _ = make_engine(net)
+        for i in range(20):
+            engine.update(batch(i), schedule())
+    assert_same(*nets)
+
+
+def test_a_loaded_optimizer_goes_on_after_bind():
+    straight = network()
+    engine, optimizer, _ = make_engine(straight)
+    for i in range(5):
+        engine.update(batch(i), schedule())
+    file = io.BytesIO()
+    torch.save({"net": straight.state_dict(), "optimizer": optimizer.state_dict()}, file)
+    for i in range(5, 10):
+        engine.update(batch(i), schedule())
+
+    resumed = network(seed=9)
+    engine, optimizer, _ = make_engine(resumed)
+    file.seek(0)
+    state = torch.load(file, weights_only=True)
+    resumed.load_state_dict(state["net"])
+    optimizer.load_state_dict(state["optimizer"])
+    engine.bind()
+    for i in range(5, 10):
+        engine.update(batch(i), schedule())
+    assert_same(straight, resumed)
+    saved = optimizer.state_dict()["state"]
+    assert all(entry["step"].item() == 10.0 for entry in saved.values())
+
+
+def test_schedule_tensors_change_in_place():
+    numbers = schedule()
+    before = dict(numbers)
+    numbers.set(beta=0.25)
+    assert numbers["beta"] is before["beta"]
+    assert before["beta"].item() == 0.25
+    assert before["beta"].dim() == 0
+    with pytest.raises(KeyError, match="betta"):
+        numbers.set(betta=1.0)
+
+
+def test_wrong_optimizers_are_refused():
+    net = network()
+    stage = VRacerStage(net, PRESETS["ReF-ER"], 0.995)
+    named = dict(net.named_parameters())
+    with pytest.raises(ConfigError, match="SGD"):
+        EagerEngine(stage, named, torch.optim.SGD(net.parameters(), lr=0.1))
+    with pytest.raises(ConfigError, match="exactly the parameters"):
+        EagerEngine(stage, named, make_adam(network().parameters(), learning_rate=0.1))
+    with pytest.raises(ConfigError, match="plain Adam"):
+        EagerEngine(stage, named, torch.optim.Adam(net.parameters(), amsgrad=True))
+    with pytest.raises(ConfigError, match="max_gradient_norm"):
+        make_engine(net, max_gradient_norm=0.0)
+
+
+def test_a_foreign_optimizer_state_is_refused():
+    net = network()
+    engine, optimizer, _ = make_engine(net)
+    optimizer.state[net.head.weight] = {"momentum": torch.zeros(1)}
+    with pytest.raises(CheckpointError, match="exp_avg"):
+        engine.bind()

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from storage.errors import SchemaMismatchError
+from training.scaling import ObservationScaling
+from training.tensor_batch import BatchConverter
+
+
+def replay_batch(size=5, kinds=None):
+    rng = np.random.default_rng(size)
+    mean, stdev = rng.normal(size=(size, 2)), rng.uniform(0.1, 1.0, size=(size, 2))
+    return SimpleNamespace(
+        segment=np.full(size, 4),
+        row=np.arange(size) + 10,
+        observation=rng.normal(size=(size, 3)),
+        raw_action=rng.normal(size=(size, 2)).astype(np.float32),
+        reward=rng.normal(size=size),
+        next_value_target=rng.normal(size=size).astype(np.float32),
+        behaviour=np.concatenate([mean, stdev], axis=1).astype(np.float32),
+        behaviour_kind=np.ones(size, np.uint8) if kinds is None else np.array(kinds, np.uint8),
+        sampling_weight=np.ones(size, np.float32),
+    )
+
+
+def test_tensors_hold_the_batch():
+    scaling = ObservationScaling(3)
+    scaling.mean[:] = 1.0
+    batch = replay_batch()
+    tensors = BatchConverter(scaling, 2)(batch)
+    np.testing.assert_array_equal(tensors.observation, scaling.scale(batch.observation))
+    np.testing.assert_array_equal(tensors.raw_action, batch.raw_action)
+    np.testing.assert_array_equal(tensors.reward, batch.reward.astype(np.float32))
+    np.testing.assert_array_equal(tensors.next_value_target, batch.next_value_target)
+    np.testing.assert_array_equal(tensors.behaviour_mean, batch.behaviour[:, :2])
+    np.testing.assert_array_equal(tensors.behaviour_stdev, batch.behaviour[:, 2:])
+    density = torch.distributions.Normal(tensors.behaviour_mean, tensors.behaviour_stdev)
+    expected = density.log_prob(tensors.raw_action).sum(-1)
+    assert torch.allclose(tensors.behaviour_log_density, expected, rtol=1e-5)
+    assert all(tensor.dtype == torch.float32 for tensor in tensors)
+
+
+def test_memory_is_reused_while_the_size_stays():
+    converter = BatchConverter(ObservationScaling(3), 2)
+    first = converter(replay_batch())
+    addresses = [tensor.data_ptr() for tensor in first]
+    batch = replay_batch()
+    batch.reward[:] = 8.0
+    assert [tensor.data_ptr() for tensor in converter(batch)] == addresses
+    assert (first.reward == 8.0).all()
+    assert converter(replay_batch(7)).reward.shape == (7,)
+
+
+def test_a_uniform_behaviour_has_its_moments():
+    batch = replay_batch(2, [3, 1])
+    batch.behaviour[0] = np.nan
+    tensors = BatchConverter(ObservationScaling(3), 2)(batch)
+    assert tensors.behaviour_log_density[0].item() == pytest.approx(-2 * math.log(2))
+    assert tensors.behaviour_mean[0].tolist() == [0.0, 0.0]
+    assert tensors.behaviour_stdev[0].tolist() == pytest.approx([3**-0.5] * 2)
+
+
+def test_a_store_without_behaviour_columns_serves_uniform_steps():
+    batch = replay_batch(2, [3, 3])
+    batch.behaviour = np.empty((2, 0), np.float32)
+    tensors = BatchConverter(ObservationScaling(3), 2)(batch)
+    assert tensors.behaviour_log_density.tolist() == pytest.approx([-2 * math.log(2)] * 2)
+
+
+@pytest.mark.parametrize("kind", [0, 2, 4])
+def test_an_unknown_behaviour_is_named(kind):
+    batch = replay_batch(3, [1, 1, kind])
+    with pytest.raises(SchemaMismatchError, match=rf"segment 4, row 12.*kind {kind}"):
+        BatchConverter(ObservationScaling(3), 2)(batch)
+
+
+def test_a_broken_gaussian_behaviour_is_named():
+    batch = replay_batch(3)
+    batch.behaviour[1, 2] = 0.0
+    with pytest.raises(SchemaMismatchError, match="row 11"):
+        BatchConverter(ObservationScaling(3), 2)(batch)

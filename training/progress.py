@@ -1,0 +1,158 @@
+"""Shows how a run is getting on, counted in environment steps."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
+
+from lightning.pytorch.callbacks import Callback
+
+if TYPE_CHECKING:
+    import lightning
+
+__all__ = ["RunProgress", "Status"]
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A run at one moment."""
+
+    steps: int
+    """Environment steps so far, warm-up included."""
+    budget: int
+    """Environment steps of the whole run."""
+    updates: int
+    """Gradient steps so far."""
+    mean_return: float
+    """Mean return of the last 100 episodes; NaN before the first."""
+    beta: float
+    """Weight of the improvement against the divergence."""
+    far_fraction: float
+    """n_far / N."""
+
+    def line(self, speed: float) -> str:
+        """One plain line; ``speed`` in environment steps a second."""
+        percent = 100 * self.steps / self.budget
+        return f"{self.steps:,} of {self.budget:,} steps ({percent:.0f} %)  {self.numbers(speed)}"
+
+    def numbers(self, speed: float) -> str:
+        """Everything but the steps."""
+        shown = "–" if math.isnan(self.mean_return) else f"{self.mean_return:.1f}"
+        return (
+            f"updates {self.updates:,}  return {shown}  β {self.beta:.3f}  "
+            f"far {self.far_fraction:.3f}  {speed:,.0f} steps/s"
+        )
+
+
+class _HasStatus(Protocol):
+    def status(self) -> Status: ...
+
+
+class RunProgress(Callback):
+    """A live bar on a terminal; elsewhere at most one plain line in ``interval`` seconds.
+
+    Args:
+        stream: Where to write; standard error by default, looked up when training starts.
+        interval: Seconds between two plain lines.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        stream: TextIO | None = None,
+        *,
+        interval: float = 30.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._stream = stream
+        self._interval = interval
+        self._clock = clock
+        self._bar: _Bar | None = None
+        self._refresh = interval
+        self._began = 0.0
+        self._shown = 0.0
+        self._first = 0
+
+    def on_train_start(self, trainer: lightning.Trainer, pl_module: Any) -> None:  # noqa: ARG002
+        """Opens the bar where the output is a terminal."""
+        status = _status(pl_module)
+        self._stream = self._stream or sys.stderr
+        self._began = self._shown = self._clock()
+        self._first = status.steps
+        if self._stream.isatty():
+            self._bar = _Bar(self._stream, status)
+            self._refresh = 0.2
+
+    def on_train_batch_end(
+        self,
+        trainer: lightning.Trainer,
+        pl_module: Any,
+        *_: Any,  # noqa: ARG002
+    ) -> None:
+        """Shows the state after a round, unless something was shown just before."""
+        now = self._clock()
+        if now - self._shown >= self._refresh:
+            self._shown = now
+            self._show(_status(pl_module), now)
+
+    def on_train_end(self, trainer: lightning.Trainer, pl_module: Any) -> None:  # noqa: ARG002
+        """Shows the final state and closes the bar."""
+        self._show(_status(pl_module), self._clock())
+        self._close()
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:  # noqa: ARG002
+        """Closes the bar, so that the error stands on a clean line."""
+        self._close()
+
+    def _show(self, status: Status, now: float) -> None:
+        speed = (status.steps - self._first) / max(now - self._began, 1e-9)
+        if self._bar is not None:
+            self._bar.show(status, speed)
+        elif self._stream is not None:
+            self._stream.write(status.line(speed) + "\n")
+            self._stream.flush()
+
+    def _close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+
+def _status(module: _HasStatus) -> Status:
+    return module.status()
+
+
+class _Bar:
+    """A live bar and a line of numbers below it, narrow enough for 80 columns."""
+
+    def __init__(self, stream: TextIO, status: Status) -> None:
+        from rich.console import Console
+        from rich.live import Live
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self._bar = Progress(
+            TextColumn("{task.completed:,.0f} of {task.total:,.0f} steps"),
+            BarColumn(bar_width=None),
+            TextColumn("{task.percentage:3.0f} %"),
+            TimeRemainingColumn(),
+            expand=True,
+        )
+        self._task = self._bar.add_task("", total=status.budget, completed=status.steps)
+        self._live = Live(console=Console(file=stream), refresh_per_second=4)
+        self._live.start()
+
+    def show(self, status: Status, speed: float) -> None:
+        """Shows the state; ``speed`` in environment steps a second."""
+        from rich.console import Group
+        from rich.text import Text
+
+        self._bar.update(self._task, total=status.budget, completed=status.steps)
+        self._live.update(Group(self._bar, Text(status.numbers(speed), style="dim")))
+
+    def close(self) -> None:
+        """Leaves the last state on the screen."""
+        self._live.stop()

@@ -176,14 +176,14 @@ def store_step(  # type: ignore[no-untyped-def]
 ):
     """Check and finish one step; 0 when stored, else what was wrong.
 
-    ``present``: bit i says whether check i applies. Returns BAD_REWARD, or 1 + i for a number
+    ``present``: bits 0 and 1 say whether the first two checks apply; all others do. Returns BAD_REWARD, or 1 + i for a number
     that is not finite in check i, or BAD_BOUND + i for one outside its bounds.
     """
     if reward - reward != 0.0:
         return BAD_REWARD
     line = plan + 8 * PLAN_CHECKS
     for i in range(_int64(plan + 48)):
-        if (present >> i) & 1:
+        if i > 1 or (present >> i) & 1:
             count = _int64(line + 16)
             code = _int64(line + 24)
             data = _int64(line) + (row + _int64(line + 32)) * _int64(line + 8)

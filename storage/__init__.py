@@ -1,0 +1,26 @@
+"""Data at rest and in memory maps: the store, its writer and readers, overlays, replay views.
+
+>>> import storage
+>>> store = storage.open("runs/hopper/store")            # doctest: +SKIP
+>>> store.episodes.to_pandas()["return"].mean()          # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from storage.environment_spec import EnvironmentSpec
+from storage.episode_table import EpisodeRecord
+from storage.layout import BehaviourKind, Ending, RowKind
+from storage.position import StorePosition
+from storage.store import Store, create, open  # noqa: A004
+
+__all__ = [
+    "BehaviourKind",
+    "Ending",
+    "EnvironmentSpec",
+    "EpisodeRecord",
+    "RowKind",
+    "Store",
+    "StorePosition",
+    "create",
+    "open",
+]

@@ -1,0 +1,87 @@
+"""One episode in aligned arrays: T + 1 observations against T of everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from storage.environment_spec import EnvironmentSpec
+from storage.episode_table import EpisodeRecord
+from storage.schema import Schema
+from storage.segment import MappedSegment
+from storage.spaces import nest
+
+__all__ = ["Episode", "Transition", "read_episode"]
+
+
+class Transition(NamedTuple):
+    """One step with both its observations; nested spaces give dicts and tuples."""
+
+    observation: Any
+    action: Any
+    reward: float
+    next_observation: Any
+    terminated: bool
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """Arrays over the store's own bytes, read-only."""
+
+    record: EpisodeRecord
+    observation: Any
+    """(T + 1, …): row t is what the agent saw at step t, row T the final observation."""
+    action: Any
+    """(T, …): what the environment received."""
+    reward: np.ndarray[Any, Any]
+    terminated: np.ndarray[Any, Any]
+    truncated: np.ndarray[Any, Any]
+    columns: dict[str, np.ndarray[Any, Any]]
+    """Every column, (T + 1, …), closing row included."""
+
+    def __len__(self) -> int:
+        return self.record.length
+
+    def transitions(self) -> Iterator[Transition]:
+        """The T steps, each with its true next observation."""
+        for t in range(len(self)):
+            yield Transition(
+                _row(self.observation, t),
+                _row(self.action, t),
+                float(self.reward[t]),
+                _row(self.observation, t + 1),
+                bool(self.terminated[t]),
+                bool(self.truncated[t]),
+            )
+
+
+def _row(value: Any, row: int) -> Any:
+    if isinstance(value, dict):
+        return {key: _row(item, row) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return tuple(_row(item, row) for item in value)
+    return value[row]
+
+
+def read_episode(
+    record: EpisodeRecord, segment: MappedSegment, schema: Schema, spec: EnvironmentSpec
+) -> Episode:
+    """The episode's arrays, not copied."""
+    end = record.start + record.length
+    columns = {
+        column.name: segment.array(column.name)[record.start : end + 1] for column in schema.columns
+    }
+    steps = {name: array[: record.length] for name, array in columns.items()}
+    return Episode(
+        record=record,
+        observation=nest(spec.observation_space, "observation", columns),
+        action=nest(spec.action_space, "action", steps),
+        reward=steps["reward"],
+        terminated=steps["terminated"],
+        truncated=steps["truncated"],
+        columns=columns,
+    )

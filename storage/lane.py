@@ -1,0 +1,260 @@
+"""One environment lane of a writer: the open episode, and fast ways into its segment's columns."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from storage.commit_log import LogRecord
+from storage.episode_table import EpisodeRecord
+from storage.errors import NonFiniteError, SchemaMismatchError
+from storage.layout import BehaviourKind, Ending, RowKind
+from storage.open_episode import OpenEpisodeNote, write_note
+from storage.schema import Schema
+from storage.segment_writer import SegmentWriter
+from storage.spaces import Leaf, leaf_values
+from storage.step_plan import StepPlan
+
+__all__ = ["Lane", "OpenEpisode", "exact", "rounded"]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenEpisode:
+    """An episode that has begun and not ended."""
+
+    segment: int
+    start: int
+    """Row of its first step."""
+    steps: int
+    """Steps stored so far."""
+    seed: int | None
+    lane_episode: int
+
+
+def exact(value: Any, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
+    """The value in a column's dtype and shape; SchemaMismatchError when that changes it."""
+    array = np.asarray(value)
+    if array.shape != shape or array.dtype.kind not in "biuf":
+        raise SchemaMismatchError(
+            f"{name}: got a value of shape {array.shape} and dtype {array.dtype}, the column holds "
+            f"shape {shape} and dtype {dtype}. Give what the environment's space declares."
+        )
+    with np.errstate(all="ignore"):
+        cast = array.astype(dtype)
+        same = np.array_equal(cast, array, equal_nan=array.dtype.kind == "f")
+    if not same:
+        raise SchemaMismatchError(
+            f"{name}: {array.dtype} values cannot be stored as {dtype} without changing them "
+            f"(first is {array.flat[0]!r}). Declare the space in the dtype that the environment "
+            "returns, or convert in a wrapper."
+        )
+    return cast
+
+
+def rounded(value: Any, name: str, size: int) -> np.ndarray[Any, Any]:
+    """Policy numbers as float32 (size,); SchemaMismatchError for another count."""
+    array = np.asarray(value, dtype=np.float32)
+    if array.shape != (size,):
+        raise SchemaMismatchError(
+            f"{name}: got shape {array.shape}, the column holds ({size},) float32 numbers"
+        )
+    return array
+
+
+class Lane:
+    """State of one lane. Attributes are read directly by ``Writer.step``, which must be fast."""
+
+    def __init__(self, index: int, schema: Schema) -> None:
+        self.index = index
+        self.schema = schema
+        self.segment: SegmentWriter | None = None
+        self.is_open = False
+        self.pending: Ending | None = None
+        """How the episode ended whose record could not be written yet."""
+        self.next_episode = 0
+        self.start = self.row = self.allocated = self.last_row = 0
+        self.seed: int | None = None
+        self.lane_episode = 0
+        self.begin_time = 0
+        self.total = 0.0
+        self.first_update = self.last_update = -1
+        self._column_of = {column.name: column for column in schema.columns}
+
+    def bind(self, segment: SegmentWriter) -> None:
+        """Take up a segment: keep its arrays and the kernel's plan at hand."""
+        arrays = segment.arrays
+        self.segment = segment
+        self.plan = StepPlan(self.schema, arrays)
+        self.plan_address = self.plan.address
+        self.allocated = segment.allocated
+        self.last_row = segment.capacity - 1
+        self.kinds = memoryview(arrays["kind"])
+        self.plain = len(self.schema.observation) == 1 == len(self.schema.action)
+        observation, action = self.schema.observation[0], self.schema.action[0]
+        self.observations, self.actions = arrays[observation.name], arrays[action.name]
+        self.observation_dtype, self.observation_shape = self.observations.dtype, observation.shape
+        self.action_dtype, self.action_shape = self.actions.dtype, action.shape
+        self.raw_actions = arrays.get("raw_action")
+        self.behaviours = arrays.get("behaviour")
+        self.raw_shape = (self.schema.raw_action_size,)
+        self.behaviour_shape = (self.schema.behaviour_size,)
+
+    def unbind(self) -> None:
+        """Let go of the segment and of every map of it."""
+        self.segment = None
+        for name in ("plan", "kinds", "observations", "actions", "raw_actions", "behaviours"):
+            self.__dict__.pop(name, None)
+
+    def bound(self) -> SegmentWriter:
+        """The segment in use."""
+        if self.segment is None:
+            raise RuntimeError(f"lane {self.index} has no segment")  # unreachable from outside
+        return self.segment
+
+    def grow(self) -> None:
+        """Allocate room for the row after the current step's; raises DiskFullError."""
+        segment = self.bound()
+        segment.ensure(self.row + 2)
+        self.allocated = segment.allocated
+
+    def begin(self, observation: Any, seed: int | None, number: int, info: Any) -> None:
+        """Store the first observation in the row after the committed ones."""
+        segment = self.bound()
+        row = segment.rows
+        segment.ensure(row + 2)
+        self.allocated = segment.allocated
+        values = self._finite(observation, number)
+        note = OpenEpisodeNote(row, seed, number, time.time_ns())
+        write_note(segment.paths.open_episode(segment.id), note)
+        for leaf, value in zip(self.schema.observation, values, strict=True):
+            segment.arrays[leaf.name][row] = value
+        self.store_info(row, info)
+        self.resume(note, 0)
+
+    def resume(self, note: OpenEpisodeNote, steps: int) -> None:
+        """Go on with an episode whose rows are there."""
+        self.start, self.row = note.start, note.start + steps
+        self.seed, self.lane_episode, self.begin_time = note.seed, note.lane_episode, note.begin_time
+        self.next_episode = note.lane_episode + 1
+        self.is_open, self.pending, self.total = True, None, 0.0
+        self.first_update = self.last_update = -1
+        if steps:
+            arrays = self.bound().arrays
+            self.total = sum(arrays["reward"][self.start : self.row].tolist(), 0.0)
+            self.first_update = int(arrays["policy_update"][self.start])
+            self.last_update = int(arrays["policy_update"][self.row - 1])
+
+    def _finite(self, observation: Any, number: int) -> list[Any]:
+        leaves = self.schema.observation
+        values = []
+        for leaf, value in zip(leaves, leaf_values(observation, leaves), strict=True):
+            values.append(exact(value, leaf.name, leaf.dtype, leaf.shape))
+            if not np.isfinite(values[-1]).all():
+                raise NonFiniteError(
+                    f"{leaf.name}: the first observation of lane {self.index}, episode {number} "
+                    f"is not finite: {values[-1]!r}. The episode was not begun; reset again."
+                )
+        return values
+
+    def store_leaves(self, leaves: tuple[Leaf, ...], value: Any, row: int) -> None:
+        """Store a nested value's parts in one row."""
+        arrays = self.bound().arrays
+        parts = leaf_values(value, leaves)
+        exacts = [
+            exact(part, leaf.name, leaf.dtype, leaf.shape)
+            for leaf, part in zip(leaves, parts, strict=True)
+        ]
+        for leaf, part in zip(leaves, exacts, strict=True):
+            arrays[leaf.name][row] = part
+
+    def store_info(self, row: int, info: Mapping[str, Any] | None) -> None:
+        """Store the kept info keys that came with the observation of ``row``."""
+        arrays = self.bound().arrays
+        for item in self.schema.info:
+            value = None if info is None else info.get(item.key)
+            column, mask = item.columns
+            if value is not None:
+                value = exact(value, column.name, column.dtype, column.shape)
+            arrays[column.name][row] = 0 if value is None else value
+            arrays[mask.name][row] = value is not None
+
+    def clear(self, row: int, *, keep_observation: bool) -> None:
+        """Reset a row's columns to zero; with ``keep_observation``, but for what came with it."""
+        kept: set[str] = set()
+        if keep_observation:
+            kept = {leaf.name for leaf in self.schema.observation}
+            kept |= {column.name for item in self.schema.info for column in item.columns}
+        for name, array in self.bound().arrays.items():
+            if name not in kept:
+                array[row] = 0
+
+    def close_row(self, row: int) -> None:
+        """Make ``row``, which holds the final observation, a closing row."""
+        arrays = self.bound().arrays
+        self.clear(row, keep_observation=True)
+        if self.behaviours is not None:
+            self.behaviours[row] = np.nan
+        arrays["behaviour_kind"][row] = BehaviourKind.UNKNOWN
+        arrays["policy_update"][row] = -1
+        arrays["kind"][row] = RowKind.CLOSING
+
+    def commit(self, ending: Ending) -> EpisodeRecord:
+        """Close the episode at the current row and commit it.
+
+        Raises DiskFullError when the log cannot take the record: the episode then stays pending,
+        and calling again commits it.
+        """
+        segment = self.bound()
+        self.is_open, self.pending = False, ending
+        if ending in (Ending.CUT, Ending.SALVAGED):
+            segment.arrays["truncated"][self.row - 1] = True
+        self.close_row(self.row)
+        record = self._record(segment, ending)
+        segment.commit(record)
+        self.pending = None
+        return EpisodeRecord(
+            segment=segment.id,
+            ordinal=record.ordinal,
+            start=record.start,
+            length=record.length,
+            ending=ending,
+            episode_return=record.episode_return,
+            seed=record.seed,
+            lane=self.index,
+            lane_episode=record.lane_episode,
+        )
+
+    def _record(self, segment: SegmentWriter, ending: Ending) -> LogRecord:
+        return LogRecord(
+            ordinal=segment.episodes,
+            sequence=segment.sequence,
+            start=self.start,
+            length=self.row - self.start,
+            ending=ending,
+            episode_return=self.total,
+            seed=self.seed,
+            lane_episode=self.lane_episode,
+            first_policy_update=self.first_update,
+            last_policy_update=self.last_update,
+            begin_time=self.begin_time,
+            end_time=time.time_ns(),
+            column_crc=(),
+        )
+
+    def forget(self) -> None:
+        """Drop the open episode's rows: they become rows that were never written."""
+        if self.segment is not None:
+            self.segment.arrays["kind"][self.start : self.row + 1] = RowKind.NEVER_WRITTEN
+        self.is_open, self.pending = False, None
+
+    def open_episode(self) -> OpenEpisode | None:
+        """The open episode, None when there is none."""
+        if not self.is_open:
+            return None
+        segment = self.bound().id
+        steps = self.row - self.start
+        return OpenEpisode(segment, self.start, steps, self.seed, self.lane_episode)

@@ -1,0 +1,69 @@
+"""Where exactly a writer stands: what a checkpoint keeps to go on, and a rewind goes back to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+__all__ = ["LanePosition", "OpenPosition", "StorePosition"]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPosition:
+    """The open episode of a lane."""
+
+    start: int
+    steps: int
+    seed: int | None
+    lane_episode: int
+    begin_time: int
+
+
+@dataclass(frozen=True, slots=True)
+class LanePosition:
+    """One lane: its segment, how far that is committed, and the open episode."""
+
+    segment: int | None
+    sequence: int
+    """Records in the segment's log."""
+    rows: int
+    """Committed rows of the segment."""
+    next_episode: int
+    """Number of the lane's next episode."""
+    open: OpenPosition | None
+
+
+@dataclass(frozen=True, slots=True)
+class StorePosition:
+    """A whole writer, exact to the row; JSON values only."""
+
+    store_uuid: str
+    run: str
+    lanes: tuple[LanePosition, ...]
+    segments: tuple[tuple[int, int], ...]
+    """Every segment of the run so far, with the records in its log."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The position as JSON values."""
+        described = asdict(self)
+        described["lanes"] = list(described["lanes"])
+        described["segments"] = [list(pair) for pair in self.segments]
+        return described
+
+    @classmethod
+    def from_json(cls, described: Mapping[str, Any]) -> StorePosition:
+        """The position that ``to_json`` gave."""
+        return cls(
+            store_uuid=described["store_uuid"],
+            run=described["run"],
+            lanes=tuple(_lane(lane) for lane in described["lanes"]),
+            segments=tuple((int(a), int(b)) for a, b in described["segments"]),
+        )
+
+
+def _lane(described: Mapping[str, Any]) -> LanePosition:
+    fields = dict(described)
+    if fields["open"] is not None:
+        fields["open"] = OpenPosition(**fields["open"])
+    return LanePosition(**fields)

@@ -1,0 +1,232 @@
+"""The writer's side of one segment: its lock, its log, and maps it may store into.
+
+The order of things is the promise: rows are allocated before they are stored, stored before their
+log record is written, and published for foreign readers after that.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from storage.atomic import disk_full_as_error, write_atomic
+from storage.checksum import crc32c
+from storage.column_file import ColumnFile
+from storage.commit_log import CommitLog, LogAppender, LogHeader, LogRecord
+from storage.episode_table import write_episode_table
+from storage.errors import DiskFullError
+from storage.layout import INNER_ROWS, StorePaths, align_up, segment_name
+from storage.lock import SegmentLock
+from storage.open_episode import create_note
+from storage.schema import Schema
+from storage.segment import header_of
+from storage.zarr_metadata import array_document, encode, group_document
+
+__all__ = ["SegmentWriter", "next_allocation", "publish_arrays"]
+
+_logger = logging.getLogger(__name__)
+_FIRST_STEP = 1024
+_LARGEST_STEP = 65_536
+_LARGEST_STEP_BYTES = 64 * 2**20
+
+
+def next_allocation(allocated: int, needed: int, row_bytes: int, capacity: int) -> int:
+    """Rows to allocate next: doubling from 1,024 in steps of at most 65,536 rows or 64 MiB."""
+    step = min(max(allocated, _FIRST_STEP), _LARGEST_STEP, _LARGEST_STEP_BYTES // row_bytes)
+    target = max(needed, allocated + step)
+    return min(align_up(target, INNER_ROWS), capacity)
+
+
+def publish_arrays(folder: Path, schema_columns: Any, rows: int, capacity: int, staging: Path) -> None:
+    """Show ``rows`` rows to foreign readers: the group for all columns at once, then each array."""
+    documents = [(c.name, array_document(c, rows, capacity)) for c in schema_columns]
+    write_atomic(folder / "zarr.json", encode(group_document({}, documents)), staging)
+    for name, document in documents:
+        write_atomic(folder / name / "zarr.json", encode(document), staging)
+
+
+def build_folder(folder: Path, columns: Any, capacity: int) -> None:
+    """Make a segment's Zarr group with empty columns; nobody may see ``folder`` yet."""
+    documents = [(column.name, array_document(column, 0, capacity)) for column in columns]
+    with disk_full_as_error(folder, 0):
+        folder.mkdir()
+        for column, (name, document) in zip(columns, documents, strict=True):
+            (folder / name).mkdir()
+            ColumnFile(folder / name, column, capacity).create()
+            (folder / name / "zarr.json").write_bytes(encode(document))
+        (folder / "zarr.json").write_bytes(encode(group_document({}, documents)))
+
+
+class SegmentWriter:
+    """Holds a segment open for writing. Made by ``create`` or ``open``."""
+
+    def __init__(self, paths: StorePaths, schema: Schema, lock: SegmentLock) -> None:
+        self.id = lock.segment
+        self.paths = paths
+        self.schema = schema
+        self._lock = lock
+        self._folder = paths.segment(self.id)
+        self._log = CommitLog(paths.log(self.id))
+        header = header_of(self._log)
+        self.capacity = header.capacity
+        self.lane = header.lane
+        self._files = [
+            ColumnFile(self._folder / column.name, column, self.capacity)
+            for column in schema.columns
+        ]
+        self.allocated = min(file.allocated() for file in self._files)
+        """Rows that may be stored into."""
+        self.torn_bytes = self._cut_torn_tail()
+        self._appender = LogAppender(paths.log(self.id), len(schema.columns))
+        self.arrays: dict[str, np.ndarray[Any, Any]] = {
+            file.column.name: file.map(self.capacity, writable=True) for file in self._files
+        }
+        """Every column over the full capacity; only rows below ``allocated`` may be touched."""
+        self._published_at = 0.0
+        self._published_rows = -1
+
+    @classmethod
+    def create(
+        cls, paths: StorePaths, schema: Schema, uuid: str, run: str, lane: int, capacity: int
+    ) -> SegmentWriter:
+        """Claim the next id and make its segment. On DiskFullError nothing of it remains."""
+        lock = SegmentLock.claim(paths)
+        header = LogHeader(uuid, lock.segment, [c.name for c in schema.columns], capacity, run, lane)
+        staged = paths.staging / segment_name(lock.segment)
+        folder = paths.segment(lock.segment)
+        note = paths.open_episode(lock.segment)
+        try:
+            build_folder(staged, schema.columns, capacity)
+            create_note(note)
+            staged.rename(folder)
+            write_atomic(paths.log(lock.segment), header.encode(), paths.staging)
+            return cls(paths, schema, lock)
+        except BaseException:
+            if not paths.log(lock.segment).exists():
+                for made in (folder, staged):
+                    shutil.rmtree(made, ignore_errors=True)
+                note.unlink(missing_ok=True)
+                lock.discard()
+            lock.release()
+            raise
+
+    @classmethod
+    def open(cls, paths: StorePaths, schema: Schema, segment: int) -> SegmentWriter:
+        """Take up an existing segment; raises SegmentLockedError when its writer lives."""
+        lock = SegmentLock.acquire(paths, segment)
+        try:
+            return cls(paths, schema, lock)
+        except BaseException:
+            lock.release()
+            raise
+
+    @property
+    def rows(self) -> int:
+        """Committed rows."""
+        return self._log.rows
+
+    @property
+    def episodes(self) -> int:
+        """Committed episodes."""
+        return len(self._log.records)
+
+    @property
+    def sequence(self) -> int:
+        """Records in the log."""
+        return self._log.sequence
+
+    @property
+    def sealed(self) -> bool:
+        """Whether the log says that no more episodes come."""
+        return self._log.sealed
+
+    def _cut_torn_tail(self) -> int:
+        torn = self._log.torn_bytes()
+        if torn:
+            _logger.warning(
+                "%s: cut %d bytes of a record that its writer did not finish", self._log.path, torn
+            )
+            os.truncate(self._log.path, self._log.end)
+        return torn
+
+    def ensure(self, rows: int) -> None:
+        """Allocate every column for at least ``rows`` rows, more when there is room.
+
+        Raises DiskFullError with all columns at their size before.
+        """
+        if rows <= self.allocated:
+            return
+        row_bytes = self.schema.row_bytes
+        target = next_allocation(self.allocated, rows, row_bytes, self.capacity)
+        least = min(align_up(rows, INNER_ROWS), self.capacity)
+        try:
+            self._allocate(target)
+        except DiskFullError:
+            if least == target:
+                raise
+            target = least
+            self._allocate(target)
+        self.allocated = target
+
+    def _allocate(self, rows: int) -> None:
+        sizes = [file.path.stat().st_size for file in self._files]
+        try:
+            for file in self._files:
+                file.allocate(rows)
+        except OSError:
+            for file, size in zip(self._files, sizes, strict=True):
+                os.truncate(file.path, size)
+            raise
+
+    def commit(self, record: LogRecord) -> None:
+        """Append an episode's record; its rows must be stored, its checksums are taken here."""
+        end = record.start + record.length + 1
+        checksums = tuple(
+            crc32c(self.arrays[column.name][record.start : end]) for column in self.schema.columns
+        )
+        fields = {name: getattr(record, name) for name in record.__slots__}
+        self._appender.episode(LogRecord(**(fields | {"column_crc": checksums})))
+        self._log.refresh()
+
+    def publish(self, interval: float = 0.0) -> None:
+        """Show the committed rows to foreign readers, unless that was done within ``interval`` s."""
+        if self._published_rows == self.rows:
+            return
+        now = time.monotonic()
+        if self._published_at and now - self._published_at < interval:
+            return
+        staging = self.paths.staging
+        publish_arrays(self._folder, self.schema.columns, self.rows, self.capacity, staging)
+        table = self.paths.episode_table(self.id)
+        write_episode_table(table, header_of(self._log), self._log.records, staging)
+        self._published_at = now
+        self._published_rows = self.rows
+
+    def seal(self) -> None:
+        """Say that no more episodes come, publish, and close."""
+        if not self.sealed:
+            self._appender.seal(self.sequence, self.episodes, self.rows, time.time_ns())
+            self._log.refresh()
+        self.close()
+
+    def close(self) -> None:
+        """Publish, give back unused space and the lock; the segment may be taken up again."""
+        try:
+            self.publish()
+            for file in self._files:
+                file.shrink(self.rows)
+            self.allocated = min(self.allocated, align_up(self.rows, INNER_ROWS))
+        finally:
+            self.release()
+
+    def release(self) -> None:
+        """Drop the maps, the log and the lock, whatever else failed; may be called twice."""
+        self.arrays = {}
+        self._appender.close()
+        self._lock.release()

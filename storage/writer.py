@@ -1,0 +1,415 @@
+"""The writer: n lanes, each filling a segment of its own, episode by episode."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from storage.episode_table import EpisodeRecord
+from storage.errors import (
+    ActionOutOfBoundsError,
+    NonFiniteError,
+    SchemaMismatchError,
+    SharpwaveError,
+    WriterStateError,
+)
+from storage.lane import Lane, OpenEpisode, exact, rounded
+from storage.layout import BehaviourKind, Ending, StorePaths
+from storage.position import StorePosition
+from storage.schema import Schema
+from storage.segment_writer import SegmentWriter
+from storage.writer_position import capture, restore
+
+__all__ = ["Writer", "WriterSettings"]
+
+_logger = logging.getLogger(__name__)
+_STEP = 1
+_FAMILY_KIND = {
+    "gaussian": BehaviourKind.GAUSSIAN,
+    "categorical": BehaviourKind.CATEGORICAL,
+    "unknown": BehaviourKind.UNKNOWN,
+}
+_PARAMETRIC = (BehaviourKind.GAUSSIAN, BehaviourKind.CATEGORICAL, BehaviourKind.NOMINAL_GAUSSIAN)
+
+
+@dataclass(frozen=True, slots=True)
+class WriterSettings:
+    """How a writer cuts its data into segments and shows them."""
+
+    store_uuid: str
+    run: str
+    row_budget: int
+    """A segment seals at the first episode end at or past so many rows."""
+    capacity: int
+    """Rows that a segment can hold at most."""
+    publish_interval: float
+    """Seconds between two publications of a segment; 0 publishes each episode."""
+    nonfinite: Literal["refuse", "end_episode"]
+
+
+class Writer:
+    """Writes episodes. A context manager; made by ``Store.writer``.
+
+    ``begin`` opens an episode on a lane, ``step`` stores a step, and the step that ends the
+    episode commits it: when ``step`` returns a record, the episode is safe from ``kill -9``. One
+    thread at a time.
+    """
+
+    def __init__(
+        self,
+        paths: StorePaths,
+        schema: Schema,
+        settings: WriterSettings,
+        lanes: int,
+        *,
+        continue_from: StorePosition | None = None,
+        on_close: Callable[[], object] | None = None,
+    ) -> None:
+        from storage.step_kernel import store_step
+
+        self._store_step = store_step
+        self._family_kind = _FAMILY_KIND[schema.behaviour_family]
+        self._paths = paths
+        self._schema = schema
+        self._settings = settings
+        self._on_close = on_close
+        self._closed = False
+        self._lanes = [Lane(index, schema) for index in range(lanes)]
+        self._segments: dict[int, int] = {}
+        """Segments of this run, and the records in their logs when they were left."""
+        self.nonfinite_episodes = 0
+        """Episodes cut because of a value that is not finite."""
+        if continue_from is not None:
+            self._segments = dict(continue_from.segments)
+            restore(paths, schema, self._lanes, continue_from)
+
+    # Episodes -----------------------------------------------------------------------------------
+
+    def begin(
+        self,
+        lane: int,
+        observation: Any,
+        *,
+        seed: int | None = None,
+        info: Mapping[str, Any] | None = None,
+        lane_episode: int | None = None,
+    ) -> None:
+        """Open an episode with the observation that ``reset`` gave.
+
+        ``seed`` is the reset's seed, 0 included; ``lane_episode`` the number of the episode
+        within its lane (default: counted). Raises WriterStateError when one is open, NonFiniteError,
+        SchemaMismatchError, DiskFullError; the lane then stays without an open episode.
+        """
+        line = self._line(lane)
+        if line.is_open:
+            raise WriterStateError(
+                f"begin on lane {lane}, whose episode {line.lane_episode} is still open after "
+                f"{line.row - line.start} steps; call end(lane) or abandon(lane) first"
+            )
+        if seed is not None and not 0 <= seed < 2**64:
+            raise SchemaMismatchError(f"seed {seed} of lane {lane}: give 0 to 2**64 - 1, or None")
+        self._settle(line)
+        self._provide_segment(line)
+        number = line.next_episode if lane_episode is None else lane_episode
+        line.begin(observation, seed, number, info)
+
+    def step(
+        self,
+        lane: int,
+        *,
+        action: Any,
+        reward: float,
+        observation: Any,
+        terminated: bool,
+        truncated: bool,
+        raw_action: Any = None,
+        behaviour: Any = None,
+        behaviour_kind: int = 0,
+        policy_update: int = -1,
+        life_lost: bool = False,
+        info: Mapping[str, Any] | None = None,
+    ) -> EpisodeRecord | None:
+        """Store what one ``env.step(action)`` gave; returns a record when the episode ended.
+
+        ``observation`` is the one that ``env.step`` returned (at an end, the true final one),
+        ``raw_action`` the draw in policy units, ``behaviour`` the parameters of the distribution
+        that it was drawn from (its kind defaults to the store's family).
+
+        The episode ends with ``terminated``, ``truncated``, when the segment is full (ending CUT:
+        reset the environment), or, with ``nonfinite="end_episode"``, before a step that is not
+        finite (ending CUT; None when it had no good step, and ``open_episode`` is None then).
+
+        Raises SchemaMismatchError, ActionOutOfBoundsError or NonFiniteError: nothing of the step
+        is stored and the episode stays open. DiskFullError: the same, unless the step ended its
+        episode; then ``end(lane)`` commits it when there is room again.
+        """
+        line = self._lanes[lane] if 0 <= lane < len(self._lanes) else self._line(lane)
+        if not line.is_open:
+            raise WriterStateError(f"step on lane {lane}, which has no open episode; begin one first")
+        row = line.row
+        successor = row + 1
+        if successor >= line.allocated:
+            line.grow()
+        present = -1
+        if line.plain:
+            if (
+                type(observation) is not np.ndarray
+                or observation.dtype is not line.observation_dtype
+                or observation.shape != line.observation_shape
+            ):
+                observation = self._exact(observation, 0)
+            if (
+                type(action) is not np.ndarray
+                or action.dtype is not line.action_dtype
+                or action.shape != line.action_shape
+            ):
+                action = self._exact(action, 1)
+            line.observations[successor] = observation
+            line.actions[row] = action
+        else:
+            line.store_leaves(self._schema.action, action, row)
+            line.store_leaves(self._schema.observation, observation, successor)
+        raw_actions = line.raw_actions
+        if raw_action is None:
+            present &= ~line.plan.raw_action_bit
+            if raw_actions is not None:
+                raw_actions[row] = np.nan
+        else:
+            if raw_actions is None:
+                raise self._no_column("raw_action", lane)
+            if type(raw_action) is not np.ndarray or raw_action.shape != line.raw_shape:
+                raw_action = rounded(raw_action, "raw_action", self._schema.raw_action_size)
+            raw_actions[row] = raw_action
+        behaviours = line.behaviours
+        if behaviour is None:
+            present &= ~line.plan.behaviour_bit
+            if behaviours is not None:
+                behaviours[row] = np.nan
+            if behaviour_kind in _PARAMETRIC:
+                raise self._no_parameters(behaviour_kind, lane)
+        else:
+            if behaviours is None:
+                raise self._no_column("behaviour", lane)
+            if type(behaviour) is not np.ndarray or behaviour.shape != line.behaviour_shape:
+                behaviour = rounded(behaviour, "behaviour", self._schema.behaviour_size)
+            behaviours[row] = behaviour
+            if not behaviour_kind:
+                behaviour_kind = self._family_kind
+        if line.schema.info:
+            line.store_info(successor, info)
+        reward = float(reward)
+        bad = self._store_step(
+            line.plan_address,
+            row,
+            present,
+            reward,
+            True if terminated else False,
+            True if truncated and not terminated else False,
+            behaviour_kind,
+            policy_update,
+            True if life_lost else False,
+        )
+        if bad:
+            return self._refuse(line, bad)
+        line.kinds[row] = _STEP
+        line.row = successor
+        line.total += reward
+        if policy_update != line.last_update:
+            line.last_update = policy_update
+            if row == line.start:
+                line.first_update = policy_update
+        if terminated:
+            return self._finish(line, Ending.TERMINATED)
+        if truncated:
+            return self._finish(line, Ending.TRUNCATED)
+        if successor == line.last_row:
+            return self._finish(line, Ending.CUT)
+        return None
+
+    def end(self, lane: int) -> EpisodeRecord | None:
+        """Cut the lane's open episode here, as truncated; None when there is no step to keep.
+
+        Commits as well what a full disk kept from being committed, with its own ending.
+        """
+        line = self._line(lane)
+        if line.pending is not None:
+            return self._finish(line, line.pending)
+        if not line.is_open:
+            return None
+        if line.row == line.start:
+            line.forget()
+            return None
+        return self._finish(line, Ending.CUT)
+
+    def abandon(self, lane: int) -> None:
+        """Forget the lane's open episode; its rows count as never written."""
+        line = self._line(lane)
+        if line.is_open or line.pending is not None:
+            line.forget()
+
+    def open_episode(self, lane: int) -> OpenEpisode | None:
+        """What is open on a lane, None when nothing is."""
+        return self._line(lane).open_episode()
+
+    # The whole writer ---------------------------------------------------------------------------
+
+    @property
+    def lanes(self) -> int:
+        """Number of lanes."""
+        return len(self._lanes)
+
+    def position(self) -> StorePosition:
+        """Where every lane stands, exact to the row, open episodes included."""
+        for line in self._lanes:
+            self._settle(line)
+        return capture(self._settings.store_uuid, self._settings.run, self._lanes, self._segments)
+
+    def publish(self) -> None:
+        """Show all committed episodes to foreign readers now."""
+        for line in self._lanes:
+            if line.segment is not None:
+                line.segment.publish()
+
+    def close(self) -> None:
+        """Cut and commit open episodes, publish, release all locks; may be called twice.
+
+        Everything is released even when the disk is full; the first error is raised then.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        errors: list[Exception] = []
+        for line in self._lanes:
+            for action in (lambda: self.end(line.index), lambda: self._leave(line)):  # noqa: B023
+                try:
+                    action()
+                except (SharpwaveError, OSError) as error:
+                    errors.append(error)
+            if line.segment is not None:
+                line.segment.release()
+                line.unbind()
+        if self._on_close is not None:
+            self._on_close()
+        if errors:
+            raise errors[0]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            self.close()
+        except SharpwaveError as second:
+            if error is None:
+                raise
+            error.add_note(f"closing the writer failed as well: {second}")
+
+    # Inside -------------------------------------------------------------------------------------
+
+    def _line(self, lane: int) -> Lane:
+        if self._closed and not any(line.segment for line in self._lanes):
+            raise WriterStateError("this writer is closed; ask the store for a new one")
+        if not 0 <= lane < len(self._lanes):
+            raise WriterStateError(
+                f"lane {lane} does not exist; this writer has lanes 0 to {len(self._lanes) - 1}"
+            )
+        return self._lanes[lane]
+
+    def _settle(self, line: Lane) -> None:
+        if line.pending is not None:
+            self._finish(line, line.pending)
+
+    def _provide_segment(self, line: Lane) -> None:
+        if line.segment is not None and line.segment.rows >= self._settings.row_budget:
+            self._seal(line)
+        if line.segment is None:
+            settings = self._settings
+            segment = SegmentWriter.create(
+                self._paths,
+                self._schema,
+                settings.store_uuid,
+                settings.run,
+                line.index,
+                settings.capacity,
+            )
+            self._segments[segment.id] = 0
+            line.bind(segment)
+
+    def _finish(self, line: Lane, ending: Ending) -> EpisodeRecord:
+        record = line.commit(ending)
+        segment = line.bound()
+        self._segments[segment.id] = segment.sequence
+        if segment.rows >= min(self._settings.row_budget, segment.capacity - 1):
+            self._seal(line)
+        else:
+            segment.publish(self._settings.publish_interval)
+        return record
+
+    def _seal(self, line: Lane) -> None:
+        segment = line.bound()
+        segment.seal()
+        self._segments[segment.id] = segment.sequence
+        line.unbind()
+
+    def _leave(self, line: Lane) -> None:
+        if line.segment is not None:
+            line.segment.close()
+
+    def _exact(self, value: Any, which: int) -> Any:
+        leaf = (self._schema.observation[0], self._schema.action[0])[which]
+        prefix = ("observation", "action")[which]
+        if leaf.name != prefix:
+            from storage.spaces import leaf_values
+
+            value = leaf_values(value, (leaf,))[0]
+        return exact(value, leaf.name, leaf.dtype, leaf.shape)
+
+    def _no_column(self, name: str, lane: int) -> SchemaMismatchError:
+        return SchemaMismatchError(
+            f"{name} given on lane {lane}, but this store has no such column: its behaviour family "
+            f"is {self._schema.behaviour_family!r} and its actions are "
+            f"{', '.join(repr(leaf.space) for leaf in self._schema.action)}. Leave {name} out."
+        )
+
+    def _no_parameters(self, kind: int, lane: int) -> SchemaMismatchError:
+        name = BehaviourKind(kind).name.lower()
+        return SchemaMismatchError(
+            f"behaviour_kind {name} on lane {lane} without its parameters; give behaviour as "
+            f"{self._schema.behaviour_size} numbers, or behaviour_kind 0 for unknown"
+        )
+
+    def _refuse(self, line: Lane, bad: int) -> EpisodeRecord | None:
+        """Undo a step that failed its checks, then raise or end the episode before it."""
+        segment = line.bound()
+        column, out_of_bounds = line.plan.meaning(bad)
+        step = line.row - line.start
+        where = f"lane {line.index}, episode {line.lane_episode}, step {step}"
+        row = line.row + (column in {leaf.name for leaf in self._schema.observation})
+        value = "nan or inf" if column == "reward" else repr(segment.arrays[column][row].tolist())
+        line.clear(line.row + 1, keep_observation=False)
+        line.clear(line.row, keep_observation=True)
+        if out_of_bounds:
+            space = next(leaf.space for leaf in self._schema.action if leaf.name == column)
+            raise ActionOutOfBoundsError(
+                f"{column} {value} at {where} is outside {space}. Nothing of the step was stored; "
+                "clip the action before env.step, and store what the environment received."
+            )
+        message = f"{column} is not finite ({value}) at {where}; nothing of the step was stored."
+        if self._settings.nonfinite == "refuse":
+            raise NonFiniteError(
+                f"{message} Call end(lane) to keep the steps before it, or write with "
+                "nonfinite='end_episode'."
+            )
+        _logger.warning("%s The episode ends before it.", message)
+        self.nonfinite_episodes += 1
+        return self.end(line.index)

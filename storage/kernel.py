@@ -22,6 +22,7 @@ __all__ = [
     "Bytes",
     "Floats",
     "Floats32",
+    "Index",
     "Integers",
     "Integers32",
     "address_of",
@@ -46,6 +47,9 @@ Integers = npt.NDArray[np.int64]
 Integers32 = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
 Floats32 = npt.NDArray[np.float32]
+
+Index = Any
+"""An int, or an int64 once inside a kernel."""
 
 cgutils: Any = numba.core.cgutils
 intrinsic: Any = numba.extending.intrinsic

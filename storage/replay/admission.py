@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from storage.kernel import (
     Floats,
     Floats32,
+    Index,
     Integers,
     kernel,
     load_f4,
@@ -32,6 +32,9 @@ from storage.replay.tables import (
     VALUE,
 )
 from storage.replay.targets import set_closing_target, sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = ["Log", "count_far_flags", "introduce", "new_episodes", "newest"]
 
@@ -78,7 +81,7 @@ def newest(episodes: Integers, window: int) -> Integers:
 
 
 @kernel
-def _reset_row(segments: Integers, slot: int, row: int, value: float) -> None:
+def _reset_row(segments: Integers, slot: Index, row: Index, value: float) -> None:
     store_f4(segments[slot, VALUE] + 4 * row, np.float32(value))
     store_f4(segments[slot, RATIO] + 4 * row, np.float32(1.0))
     store_f4(segments[slot, DIVERGENCE] + 4 * row, np.float32(0.0))
@@ -88,7 +91,7 @@ def _reset_row(segments: Integers, slot: int, row: int, value: float) -> None:
 
 
 @kernel
-def _set_missing(segments: Integers, slot: int, row: int) -> None:
+def _set_missing(segments: Integers, slot: Index, row: Index) -> None:
     """A ratio that was never set is 1, and near."""
     if load_f4(segments[slot, RATIO] + 4 * row) == 0.0:
         store_f4(segments[slot, RATIO] + 4 * row, np.float32(1.0))
@@ -96,7 +99,7 @@ def _set_missing(segments: Integers, slot: int, row: int) -> None:
 
 
 @kernel
-def count_far_flags(episode: Integers, segments: Integers) -> int:
+def count_far_flags(episode: Integers, segments: Integers) -> Index:
     """Far steps of one episode, by its stored flags."""
     flags = segments[episode[SEGMENT], FAR]
     far = 0
@@ -108,7 +111,7 @@ def count_far_flags(episode: Integers, segments: Integers) -> int:
 @kernel
 def introduce(
     episodes: Integers, segments: Integers, slots: Integers, values: Floats32, settings: Floats
-) -> int:
+) -> Index:
     """Give the rows of entering episodes their first values and targets; gives their far steps.
 
     With `values`, float32 [T + 1] of the one episode in `slots`, its V are these, its ρ are 1 and

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from storage.errors import SamplingError
 from storage.kernel import Integers, address_of
-from storage.replay.tables import OVERLAY_COLUMNS
-from storage.schema import Schema
+from storage.replay.tables import OVERLAY_DTYPES
 
-__all__ = ["FIELDS", "OVERLAY_DTYPES", "Batch", "FieldPlan"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from storage.schema import Schema
+
+__all__ = ["FIELDS", "Batch", "FieldPlan"]
 
 Array = npt.NDArray[Any]
 Values = Any
 """An array, or a dict of arrays (leaf name without its prefix) where the space is nested."""
-
-OVERLAY_DTYPES = dict(
-    zip(OVERLAY_COLUMNS, ("f4", "f4", "u1", "f4", "f4", "f4", "u4", "i8"), strict=True)
-)
 
 FIELDS = (
     "observation",
@@ -95,6 +94,10 @@ class Batch:
     def __len__(self) -> int:
         return int(self.row.size)
 
+    def has(self, name: str) -> bool:
+        """Whether a field was gathered."""
+        return _slot(self, name) is not None
+
     def copy(self) -> Batch:
         """A batch of its own arrays, which later draws leave alone."""
         other = Batch()
@@ -121,7 +124,7 @@ class FieldPlan:
         self._columns = {
             column.name: (np.dtype(column.dtype), tuple(column.shape)) for column in schema.columns
         }
-        self._columns |= {name: (np.dtype(dtype), ()) for name, dtype in OVERLAY_DTYPES.items()}
+        self._columns |= {name: (dtype, ()) for name, dtype in OVERLAY_DTYPES.items()}
         self._leaves = {
             "observation": tuple(leaf.name for leaf in schema.observation),
             "action": tuple(leaf.name for leaf in schema.action),

@@ -17,6 +17,7 @@ from storage.errors import FeedbackError
 from storage.kernel import (
     Floats,
     Floats32,
+    Index,
     Integers,
     Integers32,
     kernel,
@@ -37,12 +38,13 @@ from storage.replay.tables import (
     SEGMENT,
     START,
     TARGET,
+    TERMINATED,
     VALUE,
     owner,
 )
-from storage.replay.targets import sweep
+from storage.replay.targets import set_closing_target, sweep
 
-__all__ = ["Feedback", "apply_feedback", "checked", "is_far", "recount_far"]
+__all__ = ["Feedback", "apply_feedback", "checked", "is_far", "recount_far", "refresh_closing"]
 
 SMALLEST_RATIO = np.float32(1.1754944e-38)
 """Stored for a ratio of 0, because a stored 0 means that no ratio was ever set."""
@@ -66,8 +68,8 @@ def is_far(ratio: float, bound: float) -> bool:
 
 @kernel
 def _store_step(
-    segments: Integers, slot: int, row: int, ratio: Floats32, i: int, bound: float
-) -> int:
+    segments: Integers, slot: Index, row: Index, ratio: Floats32, i: Index, bound: float
+) -> Index:
     """Store one importance ratio and its far flag; gives the change of the far count."""
     stored = max(ratio[i], SMALLEST_RATIO)
     flag = segments[slot, FAR] + row
@@ -104,15 +106,15 @@ def apply_feedback(
     segment: Integers,
     rows: Integers,
     values: tuple[Floats32, Floats32, Floats32],
-    keys: Integers,
     settings: Floats,
     early: bool,
-) -> tuple[int, int]:
+) -> tuple[Index, Index]:
     """Store feed-back and sweep; gives (steps applied, change of the far count).
 
     `values` are importance ratio, value and divergence, each float32 [B] or empty (not given).
-    `settings` is (far bound, discount, reward scale); `keys` is scratch, int64 [B].
+    `settings` is (far bound, discount, reward scale).
     """
+    keys = np.empty(segment.size, np.int64)
     ratio, value, divergence = values
     applied = 0
     change = 0
@@ -144,9 +146,39 @@ def apply_feedback(
 
 
 @kernel
+def refresh_closing(
+    episodes: Integers,
+    segments: Integers,
+    slot_of: Integers32,
+    segment: Integers,
+    rows: Integers,
+    values: Floats32,
+    settings: Floats,
+) -> Index:
+    """Store V(s_T) of episodes named by their truncated last steps, and sweep each from there.
+
+    Gives the position of a step that is no such step, having changed nothing; -1 if there is none.
+    """
+    for check in (True, False):
+        for i in range(segment.size):
+            slot, episode = owner(segments, slot_of, segment[i], rows[i])
+            if episode < 0:
+                continue
+            start, length = episodes[episode, START], episodes[episode, LENGTH]
+            closing = start + length
+            if rows[i] != closing - 1 or load_u1(segments[slot, TERMINATED] + rows[i]):
+                return i
+            if not check:
+                store_f4(segments[slot, VALUE] + 4 * closing, values[i])
+                set_closing_target(segments, slot, start, length)
+                sweep(segments, slot, start, length - 1, settings, True)
+    return -1
+
+
+@kernel
 def recount_far(
     episodes: Integers, segments: Integers, steps: Integers, ends: Integers, bound: float
-) -> int:
+) -> Index:
     """Set every far flag from the stored ratios under `bound`; gives n_far of the window."""
     total = 0
     position = ends[0]
@@ -160,7 +192,7 @@ def recount_far(
 
 
 @kernel
-def recount_episode(episode: Integers, segments: Integers, bound: float) -> int:
+def recount_episode(episode: Integers, segments: Integers, bound: float) -> Index:
     """Set the far flags of one episode from its stored ratios; gives how many are far."""
     ratios = segments[episode[SEGMENT], RATIO]
     flags = segments[episode[SEGMENT], FAR]
@@ -173,7 +205,7 @@ def recount_episode(episode: Integers, segments: Integers, bound: float) -> int:
 
 
 @kernel
-def _first_bad(values: Floats32, lowest: float) -> int:
+def _first_bad(values: Floats32, lowest: float) -> Index:
     """The position of the first value that is not finite or below `lowest`; -1 if none is."""
     for i in range(values.size):
         if not (np.isfinite(values[i]) and values[i] >= lowest):
@@ -181,9 +213,7 @@ def _first_bad(values: Floats32, lowest: float) -> int:
     return -1
 
 
-def checked(
-    name: str, given: Any, length: int, lowest: float = -np.inf
-) -> npt.NDArray[np.float32]:
+def checked(name: str, given: Any, length: int, lowest: float = -np.inf) -> npt.NDArray[np.float32]:
     """Feed-back as float32 [length], finite and not below `lowest`; FeedbackError otherwise."""
     values = np.asarray(given)
     if values.dtype.kind != "f":

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from storage.kernel import (
+    Index,
     Integers,
     copy_bytes,
     kernel,
@@ -33,8 +34,12 @@ from storage.replay.tables import (
 __all__ = ["copy_rows", "gather_steps", "scatter_rows"]
 
 
+FARTHEST = 512
+"""Bytes of a row that are prefetched; the hardware follows longer rows by itself."""
+
+
 @kernel
-def _copy_row(target: int, source: int, width: int) -> None:
+def _copy_row(target: Index, source: Index, width: Index) -> None:
     """One row; the usual widths without a call to memcpy."""
     if width == 4:
         store_i4(target, load_i4(source))
@@ -47,10 +52,24 @@ def _copy_row(target: int, source: int, width: int) -> None:
 
 
 @kernel
+def _ask_for(
+    segments: Integers, slots: Integers, rows: Integers, column: Index, width: Index, ahead: Index
+) -> None:
+    """Prefetch what will be read of one column, so that cache misses overlap."""
+    asked = min(width, FARTHEST)
+    for i in range(slots.size):
+        source = segments[slots[i], column] + (rows[i] + ahead) * width
+        for line in range(0, asked, 64):
+            prefetch(source + line)
+        prefetch(source + asked - 1)
+
+
+@kernel
 def copy_rows(segments: Integers, slots: Integers, rows: Integers, plan: Integers) -> None:
     """Copy the rows of every planned column into their buffers, in order."""
     for field in range(plan.shape[0]):
         column, width, buffer, ahead = plan[field]
+        _ask_for(segments, slots, rows, column, width, ahead)
         for i in range(slots.size):
             source = segments[slots[i], column] + (rows[i] + ahead) * width
             _copy_row(buffer + i * width, source, width)
@@ -74,7 +93,7 @@ def gather_steps(
     positions: Integers,
     identity: Integers,
     plan: Integers,
-    draw: int,
+    draw: Index,
 ) -> None:
     """Gather the steps at ring positions and note in their overlay that they were drawn.
 

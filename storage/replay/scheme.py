@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from storage.errors import SamplingError
-from storage.kernel import Floats32, Integers
 from storage.replay.uniform import Uniform
-from storage.replay.window import Window
+
+if TYPE_CHECKING:
+    from storage.kernel import Floats32, Integers
+    from storage.replay.window import Window
 
 __all__ = ["SCHEMES", "Scheme", "build_scheme"]
 

@@ -35,8 +35,8 @@ class OverlaySource(Protocol):
     """Where mutable columns come from: an overlay, or a private one in memory.
 
     Contract: `segment(id, rows)` gives columns whose rows [0, rows) can be stored to without a
-    fault. Addresses of a segment stay the same however often it is asked for more rows, as long
-    as one of the objects that it gave is alive.
+    fault, and which keeps their addresses good while it is alive. It is asked again when a segment
+    needs more rows; the object given then shows the same rows and replaces the earlier one.
     """
 
     def segment(self, segment_id: int, rows: int) -> Any:

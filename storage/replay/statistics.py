@@ -7,14 +7,18 @@ over all steps of the memory, computed in one pass over the mapped columns.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from storage.kernel import Floats, Integers, kernel, load_f4, load_f8
+from storage.kernel import Floats, Index, Integers, kernel, load_f4, load_f8
 from storage.replay.tables import LENGTH, REWARD, SEGMENT, START
 
-__all__ = ["WindowStatistics", "column_moments", "mean_square_reward"]
+if TYPE_CHECKING:
+    from storage.replay.window import Window
+    from storage.schema import Schema
+
+__all__ = ["WindowStatistics", "column_moments", "mean_square_reward", "window_statistics"]
 
 BLOCK = 256
 """Rows whose moments are taken in two passes while they are in cache."""
@@ -36,14 +40,16 @@ class WindowStatistics:
 
 
 @kernel
-def _load(address: int, i: int, width: int) -> float:
+def _load(address: Index, i: Index, width: Index) -> Index:
     if width == 8:
         return load_f8(address + 8 * i)
     return np.float64(load_f4(address + 4 * i))
 
 
 @kernel
-def _block_moments(address: int, rows: int, width: int, mean: Floats, squares: Floats) -> None:
+def _block_moments(
+    address: Index, rows: Index, width: Index, mean: Floats, squares: Floats
+) -> None:
     """Mean and sum of squared deviations of each element over consecutive rows."""
     size = mean.size
     mean[:] = 0.0
@@ -64,8 +70,8 @@ def column_moments(
     segments: Integers,
     steps: Integers,
     ends: Integers,
-    column: int,
-    width: int,
+    column: Index,
+    width: Index,
     mean: Floats,
     variance: Floats,
 ) -> None:
@@ -98,7 +104,7 @@ def column_moments(
 @kernel
 def mean_square_reward(
     episodes: Integers, segments: Integers, steps: Integers, ends: Integers
-) -> float:
+) -> Index:
     """Mean of r² over the window's steps."""
     total = 0.0
     position = ends[0]
@@ -110,3 +116,31 @@ def mean_square_reward(
             total += reward * reward
         position += episode[LENGTH]
     return total / max(ends[1] - ends[0], 1)
+
+
+def window_statistics(schema: Schema, window: Window) -> WindowStatistics:
+    """Moments over all steps of a window that is not empty."""
+    means, variances = {}, {}
+    for leaf in schema.observation:
+        column = schema.column(leaf.name)
+        mean, variance = np.zeros(column.shape), np.ones(column.shape)
+        if column.dtype.kind == "f" and column.dtype.itemsize in (4, 8):
+            column_moments(
+                window.episodes,
+                window.segments.table,
+                window.steps,
+                window.ends,
+                window.segments.column(leaf.name),
+                column.dtype.itemsize,
+                mean.reshape(-1),
+                variance.reshape(-1),
+            )
+        means[leaf.name.removeprefix("observation.")] = mean
+        variances[leaf.name.removeprefix("observation.")] = variance
+    table = window.segments.table
+    square = mean_square_reward(window.episodes, table, window.steps, window.ends)
+    nested = tuple(means) != ("observation",)
+    moments: tuple[Any, Any] = (means, variances)
+    if not nested:
+        moments = (means["observation"], variances["observation"])
+    return WindowStatistics(*moments, float(square), window.n_steps)

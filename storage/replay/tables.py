@@ -13,9 +13,11 @@ kernels check both, so no address of an unmapped segment is ever used.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from storage.kernel import Integers, Integers32, kernel, load_i4
+from storage.kernel import Index, Integers, Integers32, kernel, load_i4
 
 __all__ = [
     "ADMISSION",
@@ -32,6 +34,7 @@ __all__ = [
     "MASK",
     "ORDINAL",
     "OVERLAY_COLUMNS",
+    "OVERLAY_DTYPES",
     "PRIORITY",
     "RATIO",
     "REWARD",
@@ -52,16 +55,17 @@ SEGMENT_ID, ROW_LIMIT, ROW_MAP, COLUMNS = 0, 1, 2, 3
 
 PRIORITY, RATIO, FAR, DIVERGENCE, VALUE, TARGET, DRAW_COUNT, LAST_DRAWN = range(3, 11)
 REWARD, TERMINATED, TRUNCATED = range(11, 14)
-OVERLAY_COLUMNS = (
-    "priority",
-    "importance_ratio",
-    "far",
-    "divergence",
-    "value",
-    "value_target",
-    "draw_count",
-    "last_drawn",
-)
+OVERLAY_DTYPES: dict[str, np.dtype[Any]] = {
+    "priority": np.dtype("<f4"),
+    "importance_ratio": np.dtype("<f4"),
+    "far": np.dtype("u1"),
+    "divergence": np.dtype("<f4"),
+    "value": np.dtype("<f4"),
+    "value_target": np.dtype("<f4"),
+    "draw_count": np.dtype("<u4"),
+    "last_drawn": np.dtype("<i8"),
+}
+OVERLAY_COLUMNS = tuple(OVERLAY_DTYPES)
 FIXED_COLUMNS = (*OVERLAY_COLUMNS, "reward", "terminated", "truncated")
 """The columns that kernels know by place; the schema's others follow."""
 
@@ -75,8 +79,8 @@ MASK = 0xFFFFFFFF
 
 @kernel
 def owner(
-    segments: Integers, slot_of: Integers32, segment: int, row: int
-) -> tuple[np.int64, np.int64]:
+    segments: Integers, slot_of: Integers32, segment: Index, row: Index
+) -> tuple[Index, Index]:
     """(segment slot, episode slot) that owns (segment id, row), or (-1, -1): not in the window."""
     if segment < 0 or segment >= slot_of.size or row < 0:
         return np.int64(-1), np.int64(-1)

@@ -15,7 +15,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from storage.kernel import Floats, Integers, kernel, load_f4, load_f8, load_i4, load_u1, store_f4
+from storage.kernel import (
+    Floats,
+    Index,
+    Integers,
+    kernel,
+    load_f4,
+    load_f8,
+    load_i4,
+    load_u1,
+    store_f4,
+)
 from storage.replay.tables import (
     LENGTH,
     RATIO,
@@ -37,7 +47,9 @@ __all__ = [
 
 
 @kernel
-def target_of(reward: float, ratio: float, value: float, following: float, discount: float) -> float:
+def target_of(
+    reward: float, ratio: float, value: float, following: float, discount: float
+) -> float:
     """One step of the recursion; `reward` is already divided by the reward scale."""
     clipped = min(1.0, ratio)
     return (value + clipped * (reward - value)) + (clipped * discount) * following
@@ -63,8 +75,8 @@ def value_targets(
 
 @kernel
 def sweep(
-    segments: Integers, slot: int, start: int, last: int, settings: Floats, early: bool
-) -> int:
+    segments: Integers, slot: Index, start: Index, last: Index, settings: Floats, early: bool
+) -> Index:
     """Recompute the targets of steps last, last - 1, … 0 of the episode that begins at `start`.
 
     With `early`, stop at the first step whose stored bits come out unchanged. Gives the smallest
@@ -90,7 +102,7 @@ def sweep(
 
 
 @kernel
-def set_closing_target(segments: Integers, slot: int, start: int, length: int) -> None:
+def set_closing_target(segments: Integers, slot: Index, start: Index, length: Index) -> None:
     """V̂tbc_T of an episode: 0 if its last step terminated it, the stored V(s_T) otherwise."""
     closing = start + length
     target = np.float32(0.0)

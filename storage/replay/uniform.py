@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from storage.kernel import Floats32, Integers, kernel
+from storage.kernel import Floats32, Index, Integers, kernel
 from storage.randomness import bounded, philox, stream_key
-from storage.replay.window import Window
+
+if TYPE_CHECKING:
+    from storage.replay.window import Window
 
 __all__ = ["Uniform", "draw_distinct"]
 
@@ -16,7 +18,7 @@ _HASH = np.uint64(0x9E3779B97F4A7C15)
 
 
 @kernel
-def _insert(table: Integers, value: int) -> bool:
+def _insert(table: Integers, value: Index) -> bool:
     """Add a value to an open-addressing set (-1: empty); gives whether it was new."""
     mask = table.size - 1
     slot = np.int64((np.uint64(value) * _HASH) >> np.uint64(20)) & mask
@@ -30,29 +32,35 @@ def _insert(table: Integers, value: int) -> bool:
 
 @kernel
 def draw_distinct(
-    key: np.ndarray[Any, np.dtype[np.uint64]], index: int, chosen: Integers, first: int, count: int
+    key: np.ndarray[Any, np.dtype[np.uint64]],
+    index: Index,
+    chosen: Integers,
+    first: Index,
+    count: Index,
 ) -> None:
     """Fill `chosen` with different numbers of [first, first + count), in uniformly random order.
 
     Floyd's algorithm (Bentley & Floyd, CACM 1987) gives the set and costs the same however close
     chosen.size comes to `count`; a Fisher-Yates pass gives the order. Randomness: Philox blocks
-    (block, index) of the key; one block a chosen number.
+    (block, index) of the key; one block for two numbers.
     """
     size = 4
     while size < 4 * chosen.size:
         size *= 2
     table = np.full(size, -1, np.int64)
     zero = np.uint64(0)
-    for i in range(chosen.size):
-        words = philox(key[0], key[1], np.uint64(i), np.uint64(index), zero, zero)
-        last = count - chosen.size + i
-        number = bounded(words[0], last + 1)
-        if not _insert(table, number):
-            number = last
-            _insert(table, number)
-        place = bounded(words[1], i + 1)
-        chosen[i] = chosen[place]
-        chosen[place] = first + number
+    for block in range((chosen.size + 1) // 2):
+        words = philox(key[0], key[1], np.uint64(block), np.uint64(index), zero, zero)
+        for half in range(min(2, chosen.size - 2 * block)):
+            i = 2 * block + half
+            last = count - chosen.size + i
+            number = bounded(words[2 * half], last + 1)
+            if not _insert(table, number):
+                number = last
+                _insert(table, number)
+            place = bounded(words[2 * half + 1], i + 1)
+            chosen[i] = chosen[place]
+            chosen[place] = first + number
 
 
 class Uniform:

@@ -7,10 +7,11 @@ squeezing the ring, so that every drawable step is one entry and a uniform draw 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from storage.kernel import Integers, Integers32, kernel, store_i4
-from storage.replay.segment_table import SegmentTable
+from storage.kernel import Index, Integers, Integers32, kernel, store_i4
 from storage.replay.tables import (
     ADMISSION,
     EPISODE_FIELDS,
@@ -25,6 +26,9 @@ from storage.replay.tables import (
     START,
     owner,
 )
+
+if TYPE_CHECKING:
+    from storage.replay.segment_table import SegmentTable
 
 __all__ = ["Window", "list_rows", "resolve"]
 
@@ -47,7 +51,7 @@ def _enter(
 
 
 @kernel
-def _leave(episodes: Integers, segments: Integers, slot: int) -> None:
+def _leave(episodes: Integers, segments: Integers, slot: Index) -> None:
     """Take an episode's rows out of its segment's row map."""
     start = episodes[slot, START]
     row_map = segments[episodes[slot, SEGMENT], ROW_MAP]
@@ -56,7 +60,7 @@ def _leave(episodes: Integers, segments: Integers, slot: int) -> None:
 
 
 @kernel
-def _squeeze(episodes: Integers, steps: Integers, head: int, slot: int) -> None:
+def _squeeze(episodes: Integers, steps: Integers, head: Index, slot: Index) -> None:
     """Close the gap that an episode leaves in the ring by moving all older steps towards it."""
     mask = steps.size - 1
     first, length = episodes[slot, FIRST], episodes[slot, LENGTH]
@@ -68,7 +72,7 @@ def _squeeze(episodes: Integers, steps: Integers, head: int, slot: int) -> None:
 
 
 @kernel
-def _regrow(steps: Integers, grown: Integers, head: int, tail: int) -> None:
+def _regrow(steps: Integers, grown: Integers, head: Index, tail: Index) -> None:
     for position in range(head, tail):
         grown[position & (grown.size - 1)] = steps[position & (steps.size - 1)]
 
@@ -76,7 +80,7 @@ def _regrow(steps: Integers, grown: Integers, head: int, tail: int) -> None:
 @kernel
 def list_rows(
     episodes: Integers, steps: Integers, ends: Integers, slots: Integers, rows: Integers
-) -> int:
+) -> Index:
     """All rows of the window, oldest episode first, each with its closing row, as (slot, row)."""
     count = 0
     position = ends[0]
@@ -101,7 +105,7 @@ def _list_episodes(episodes: Integers, steps: Integers, ends: Integers, order: I
 @kernel
 def resolve(
     segments: Integers, slot_of: Integers32, segment: Integers, row: Integers, slots: Integers
-) -> int:
+) -> Index:
     """Segment slots of identities (steps or closing rows); gives how many are not in the window."""
     missing = 0
     for i in range(segment.size):
@@ -111,7 +115,7 @@ def resolve(
 
 
 @kernel
-def _far_steps(episodes: Integers, steps: Integers, ends: Integers) -> int:
+def _far_steps(episodes: Integers, steps: Integers, ends: Integers) -> Index:
     total = 0
     position = ends[0]
     while position < ends[1]:
@@ -175,6 +179,10 @@ class Window:
     def length(self, slot: int) -> int:
         """Steps of one episode."""
         return int(self.episodes[slot, LENGTH])
+
+    def far_steps(self, slot: int) -> int:
+        """Far steps of one episode."""
+        return int(self.episodes[slot, FAR_STEPS])
 
     def leave(self, slot: int) -> bool:
         """Take one episode out of the window; gives whether other steps' positions have moved."""

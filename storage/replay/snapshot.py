@@ -1,0 +1,124 @@
+"""What a checkpoint keeps of a view: which episodes are in the window, and their overlay rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from storage.errors import CheckpointError
+from storage.kernel import Index, Integers, kernel
+from storage.replay.admission import count_far_flags
+from storage.replay.batch import plan_row
+from storage.replay.gather import copy_rows, scatter_rows
+from storage.replay.tables import FAR_STEPS, LENGTH, OVERLAY_COLUMNS, OVERLAY_DTYPES
+
+if TYPE_CHECKING:
+    from storage.replay.scheme import Scheme
+    from storage.replay.window import Window
+
+__all__ = ["load_view", "restore_overlay", "snapshot_overlay", "verify_episodes", "view_state"]
+
+VERSION = 1
+
+
+class Log(Protocol):
+    """The part of a store that knows its committed episodes."""
+
+    def records(self, segment_id: int) -> Any:
+        """Structured array of a segment's committed episodes."""
+
+
+_NAMES = ("ordinal", "start", "length")
+
+
+def view_state(window: Window, scheme: Scheme) -> dict[str, Any]:
+    """Which episodes are in the window, what their rows hold, and the scheme's own state."""
+    return {
+        "version": VERSION,
+        "scheme": scheme.name,
+        "scheme_state": scheme.state_dict(),
+        "episodes": window.identities(),
+        "overlay": snapshot_overlay(window),
+    }
+
+
+def load_view(log: Log, window: Window, scheme: Scheme, state: dict[str, Any]) -> int:
+    """Fill a window and its overlay rows as `view_state` found them; gives n_far."""
+    if state.get("version") != VERSION or state["scheme"] != scheme.name:
+        raise CheckpointError(
+            f"the checkpoint's view has version {state.get('version')} and scheme "
+            f"{state.get('scheme')!r}; this one is version {VERSION}, scheme {scheme.name!r}"
+        )
+    episodes = np.asarray(state["episodes"], np.int64).reshape(-1, 4)
+    verify_episodes(log, episodes)
+    window.clear()
+    window.enter(episodes)
+    restore_overlay(window, state["overlay"])
+    scheme.rebuilt()
+    scheme.load_state_dict(state["scheme_state"])
+    table = window.segments.table
+    return int(_count_far(window.episodes, table, window.steps, window.ends))
+
+
+@kernel
+def _count_far(episodes: Integers, segments: Integers, steps: Integers, ends: Integers) -> Index:
+    """Set every episode's far counter from its stored flags; gives n_far."""
+    total = 0
+    position = ends[0]
+    while position < ends[1]:
+        slot = steps[position & (steps.size - 1)] >> 32
+        episodes[slot, FAR_STEPS] = count_far_flags(episodes[slot], segments)
+        total += episodes[slot, FAR_STEPS]
+        position += episodes[slot, LENGTH]
+    return total
+
+
+def snapshot_overlay(window: Window) -> dict[str, Any]:
+    """Every overlay column over all steps and closing rows, oldest episode first."""
+    slots, rows = window.rows()
+    columns = {name: np.zeros(rows.size, dtype) for name, dtype in OVERLAY_DTYPES.items()}
+    plan = [plan_row(window.segments.column(name), columns[name]) for name in OVERLAY_COLUMNS]
+    copy_rows(window.segments.table, slots, rows, np.array(plan, np.int64))
+    return columns
+
+
+def restore_overlay(window: Window, columns: dict[str, Any]) -> None:
+    """The reverse of `snapshot_overlay`, over a window of the same episodes."""
+    slots, rows = window.rows()
+    plan, kept = [], []
+    for name, dtype in OVERLAY_DTYPES.items():
+        array = np.ascontiguousarray(columns[name], dtype)
+        if array.shape != rows.shape:
+            raise CheckpointError(
+                f"the checkpoint holds {array.size} rows of {name}, its episodes have {rows.size}"
+            )
+        plan.append(plan_row(window.segments.column(name), array))
+        kept.append(array)
+    scatter_rows(window.segments.table, slots, rows, np.array(plan, np.int64))
+
+
+def verify_episodes(log: Log, episodes: Integers) -> None:
+    """CheckpointError unless the store has exactly these (segment id, ordinal, start, length)."""
+    for segment_id in np.unique(episodes[:, 0]):
+        wanted = episodes[episodes[:, 0] == segment_id]
+        records = _records(log, int(segment_id))
+        place = np.searchsorted(records["ordinal"], wanted[:, 1])
+        found = records[np.minimum(place, max(len(records) - 1, 0))] if len(records) else None
+        missing = wanted
+        if found is not None:
+            same = [found[name] == wanted[:, 1 + k] for k, name in enumerate(_NAMES)]
+            missing = wanted[~np.logical_and.reduce(same)]
+        if len(missing):
+            raise CheckpointError(
+                f"the checkpoint's window names episode {missing[0][1]} of segment {segment_id} "
+                f"(row {missing[0][2]}, {missing[0][3]} steps), which the store does not hold; "
+                "resume with the store that the checkpoint was made with"
+            )
+
+
+def _records(log: Log, segment_id: int) -> Any:
+    try:
+        return log.records(segment_id)
+    except (LookupError, OSError):
+        return np.zeros(0, [(name, "i8") for name in _NAMES])

@@ -1,0 +1,305 @@
+"""The replay view: a window over a store, an overlay, and a scheme that draws from it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from storage.errors import EmptyViewError, SamplingError
+from storage.replay.admission import new_episodes, newest
+from storage.replay.batch import Array, Batch, FieldPlan, plan_row
+from storage.replay.feedback import checked
+from storage.replay.gather import copy_rows, gather_steps
+from storage.replay.private_overlay import PrivateOverlay
+from storage.replay.scheme import build_scheme
+from storage.replay.segment_table import OverlaySource, SegmentTable
+from storage.replay.snapshot import load_view, view_state
+from storage.replay.tables import FIXED_COLUMNS
+from storage.replay.values import NOTHING, WindowValues
+from storage.replay.window import Window, resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from storage.kernel import Floats32, Integers
+    from storage.store import EpisodeRecord, Store
+
+__all__ = ["ReplayView"]
+
+PUBLISH_SECONDS = 1.0
+"""How long foreign readers of the overlay may have to wait for new rows."""
+MOST_SIZES = 8
+"""Batch sizes whose buffers are kept."""
+
+
+class ReplayView(WindowValues):
+    """Draws batches from the newest whole episodes of a store, and takes back what was learnt.
+
+    `window` is N, the steps that replay may sample: the memory floats in [N, N + longest
+    episode). `fields` chooses what batches hold (default: everything the store has). With
+    `private` the overlay on disk is only read, feed-back stays in this process: for copies and
+    loader workers. `discount` and `reward_scale` are those of the value targets.
+
+    Opening admits the newest episodes at once; later ones enter by `admit` (the run that collects)
+    or `advance` (everybody else). Use it as a context manager or call `close`.
+
+    Conditions of exact resume: the same store, seed, scheme and window; then `load_state_dict`
+    makes the next draws, feed-backs and sweeps equal, bit for bit, those of the view that
+    `state_dict` was taken from.
+
+    Raises SamplingError for a window below one step, an unknown scheme or field.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        window: int,
+        scheme: str = "uniform",
+        overlay: str = "main",
+        overlay_root: Path | None = None,
+        seed: int = 0,
+        fields: Iterable[str] | None = None,
+        private: bool = False,
+        discount: float = 0.995,
+        reward_scale: float = 1.0,
+        far_bound: float = 5.0,
+    ) -> None:
+        self.store = store
+        self.window = _count("window", window)
+        self.draws = 0
+        """Batches drawn so far: the index of the random stream."""
+        self._overlay_place = (overlay, overlay_root)
+        self._seed = int(seed)
+        self._plan = FieldPlan(store.schema, fields)
+        columns = tuple(column.name for column in store.schema.columns)
+        extra = tuple(name for name in columns if name not in FIXED_COLUMNS)
+        self._segments = SegmentTable(store, self._open_overlay(private), FIXED_COLUMNS + extra)
+        super().__init__(store.schema, Window(self._segments), far_bound, discount, reward_scale)
+        self._scheme = build_scheme(scheme, self._window, self._seed)
+        self._consumed: dict[int, int] = {}
+        self._buffers: dict[int, tuple[Batch, Integers, Integers, Integers]] = {}
+        self._published = time.monotonic()
+        self.advance()
+
+    def admit(self, record: EpisodeRecord, values: Floats32 | None) -> None:
+        """Take in an episode that has just been committed.
+
+        `values` float32 [T + 1]: V of each of its states as computed while acting, V(s_T) last.
+        Its ratios become 1, its targets follow by one backward pass. None leaves the overlay as
+        it is (ratios that were never set become 1). The window may grow past N: see `forget`.
+        """
+        if record.length < 1:
+            return
+        seen = self._consumed.get(record.segment, 0)
+        if record.ordinal < seen:
+            raise SamplingError(
+                f"episode {record.ordinal} of segment {record.segment} was admitted already; "
+                f"the next one is {seen}"
+            )
+        given = NOTHING
+        if values is not None:
+            given = checked("values", values, record.length + 1)
+        identity = [record.segment, record.ordinal, record.start, record.length]
+        self._take_in(np.array([identity], np.int64), given)
+        self._consumed[record.segment] = record.ordinal + 1
+        self._publish_sometimes()
+
+    def advance(self) -> int:
+        """Admit what was committed to the store since, and forget down to the window.
+
+        Gives the number of steps admitted. Of a store that grew by more than the window, only the
+        newest episodes are mapped.
+        """
+        self.store.refresh()
+        consumed = dict(self._consumed)
+        ids = [segment.id for segment in self.store.segments]
+        arriving = newest(new_episodes(self.store, ids, consumed), self.window)
+        if len(arriving):
+            self._take_in(arriving, NOTHING)
+        self._consumed = consumed
+        while self.forget():
+            pass
+        return int(arriving[:, 3].sum())
+
+    def forget(self) -> int:
+        """Drop the oldest episode if the others hold more than N steps; gives its steps, or 0.
+
+        At most one whole episode a call, as ReF-ER does once per gradient step.
+        """
+        if self.n_episodes == 0:
+            return 0
+        slot = self._window.oldest()
+        length = self._window.length(slot)
+        if self.n_steps - length <= self.window:
+            return 0
+        head = int(self._window.ends[0])
+        self._leave(slot)
+        self._scheme.forgotten(head, head + length)
+        return length
+
+    def sample(self, batch_size: int) -> Batch:
+        """Draw `batch_size` steps. The arrays are valid until the next draw of that size.
+
+        Raises EmptyViewError while the window holds fewer steps, SamplingError for a size that it
+        can never serve.
+        """
+        positions, identity, plan = self._prepared(batch_size)
+        batch = self._buffers[batch_size][0]
+        self._scheme.draw(positions, batch.sampling_weight, self.draws + 1)
+        self.draws += 1
+        window = self._window
+        gather_steps(
+            window.episodes,
+            self._segments.table,
+            window.steps,
+            positions,
+            identity,
+            plan,
+            self.draws,
+        )
+        self._publish_sometimes()
+        return batch
+
+    def read(
+        self, column: str, segment: Integers, row: Integers, out: Array | None = None
+    ) -> Array:
+        """Rows of any column, of the schema or the overlay, at identities in the window.
+
+        Closing rows may be read as well: row + 1 of an episode's last step. Gives [k, …] in the
+        column's dtype, or fills `out`. SamplingError if an identity is not in the window.
+        """
+        try:
+            dtype, shape = self._plan.dtype_and_shape(column)
+        except KeyError:
+            raise SamplingError(f"there is no column {column!r} in this store") from None
+        segment, row = np.asarray(segment, np.int64), np.asarray(row, np.int64)
+        slots = np.empty(row.shape, np.int64)
+        missing = resolve(self._segments.table, self._segments.slot_of, segment, row, slots)
+        if missing:
+            first = int(np.argmax(slots < 0))
+            raise SamplingError(
+                f"{missing} of {row.size} steps are not in the window, the first one at position "
+                f"{first}: segment {segment[first]}, row {row[first]}"
+            )
+        target = np.empty((row.size, *shape), dtype) if out is None else out
+        if (
+            target.dtype != dtype
+            or target.shape != (row.size, *shape)
+            or not target.flags.c_contiguous
+        ):
+            raise SamplingError(
+                f"out must be a C-contiguous {dtype} array of shape {(row.size, *shape)}, "
+                f"not {target.dtype} {target.shape}"
+            )
+        plan = np.array([plan_row(self._segments.column(column), target)], np.int64)
+        copy_rows(self._segments.table, slots, row, plan)
+        return target
+
+    def state_dict(self) -> dict[str, Any]:
+        """Arrays and scalars from which `load_state_dict` restores the view bit for bit."""
+        own = {
+            "draws": self.draws,
+            "settings": self._settings.copy(),
+            "consumed": np.array(sorted(self._consumed.items()), np.int64).reshape(-1, 2),
+        }
+        return own | view_state(self._window, self._scheme)
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore `state_dict()` over the same store; CheckpointError if its episodes are gone."""
+        self._n_far = load_view(self.store, self._window, self._scheme, state)
+        self.draws = int(state["draws"])
+        self._settings[:] = np.asarray(state["settings"])
+        consumed = np.asarray(state["consumed"]).reshape(-1, 2)
+        self._consumed = {int(segment): int(seen) for segment, seen in consumed}
+
+    def close(self) -> None:
+        """Publish the overlay and unmap everything; may be called twice."""
+        self._segments.publish()
+        self._window.clear()
+        self._n_far = 0
+
+    def __enter__(self) -> ReplayView:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy opens the store anew, read-only, with a private overlay at the same draw."""
+        name, root = self._overlay_place
+        options = {
+            "window": self.window,
+            "scheme": self._scheme.name,
+            "overlay": name,
+            "overlay_root": root,
+            "seed": self._seed,
+            "fields": self._plan.fields,
+            "discount": self.discount,
+            "reward_scale": self.reward_scale,
+            "far_bound": float(self._settings[0]),
+        }
+        return _reopen, (str(self.store.path), options, self.draws)
+
+    def _open_overlay(self, private: bool) -> OverlaySource:
+        name, root = self._overlay_place
+        if not private:
+            return self.store.overlay(name, root=root, mode="r+")
+        stored = self.store.overlay(name, root=root, mode="r")
+        return PrivateOverlay(stored.published)
+
+    def _take_in(self, identities: Integers, values: Floats32) -> None:
+        first = int(self._window.ends[1])
+        self._enter(identities, values)
+        self._scheme.admitted(first, int(self._window.ends[1]))
+
+    def _prepared(
+        self, batch_size: int
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Buffers of a batch size, after checking that it can be served now."""
+        if batch_size not in self._buffers or batch_size > self.n_steps:
+            self._check_size(batch_size)
+            batch, plan = self._plan.buffers(batch_size, self._segments.column)
+            identity = np.empty((3, batch_size), np.int64)
+            batch.segment, batch.row = identity[0], identity[1]
+            while len(self._buffers) >= MOST_SIZES:
+                del self._buffers[next(iter(self._buffers))]
+            self._buffers[batch_size] = (batch, np.empty(batch_size, np.int64), identity, plan)
+        _, positions, identity, plan = self._buffers[batch_size]
+        return positions, identity, plan
+
+    def _check_size(self, batch_size: int) -> None:
+        _count("batch_size", batch_size)
+        if batch_size <= self.n_steps:
+            return
+        if batch_size > self.window:
+            raise SamplingError(
+                f"a batch of {batch_size} steps cannot be drawn from a window of {self.window}; "
+                "enlarge the window or take smaller batches"
+            )
+        raise EmptyViewError(f"{self.n_steps} of {batch_size} steps; collect more before sampling")
+
+    def _publish_sometimes(self) -> None:
+        now = time.monotonic()
+        if now - self._published >= PUBLISH_SECONDS:
+            self._segments.publish()
+            self._published = now
+
+
+def _count(name: str, given: Any) -> int:
+    """A number of steps, at least one."""
+    if isinstance(given, (int, np.integer)) and given >= 1:
+        return int(given)
+    raise SamplingError(f"{name}={given!r}: give a whole number of steps, at least 1")
+
+
+def _reopen(path: str, options: dict[str, Any], draws: int) -> ReplayView:
+    from storage.store import Store
+
+    view = ReplayView(Store(Path(path), mode="r"), private=True, **options)
+    view.draws = draws
+    return view

@@ -256,6 +256,20 @@ class Writer:
         """What is open on a lane, None when nothing is."""
         return self._line(lane).open_episode()
 
+    def open_rows(self, lane: int) -> dict[str, np.ndarray[Any, Any]]:
+        """Copies of the observation (steps + 1) and action (steps) columns of the open episode.
+
+        From them and its seed an environment is brought back to where it was. Empty when nothing
+        is open.
+        """
+        line = self._line(lane)
+        if not line.is_open:
+            return {}
+        arrays = line.bound().arrays
+        rows = {leaf.name: slice(line.start, line.row + 1) for leaf in self._schema.observation}
+        rows |= {leaf.name: slice(line.start, line.row) for leaf in self._schema.action}
+        return {name: arrays[name][where].copy() for name, where in rows.items()}
+
     # The whole writer ---------------------------------------------------------------------------
 
     @property

@@ -6,12 +6,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from storage.errors import CheckpointError
 from storage.randomness import derive_seed
+from training.restoration import StoredEpisode, restore_episodes
 
 if TYPE_CHECKING:
-    from storage import EpisodeRecord, Writer
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from storage import EpisodeRecord
+    from storage.lane import OpenEpisode
+    from storage.spaces import Leaf
+    from storage.writer import Writer
     from training.lanes import Lanes, Transition
     from training.policy import Policy, PolicyStep
 
@@ -61,6 +69,7 @@ class Collector:
         self._observations: list[Any] = [None] * count
         self._values: list[list[float]] = [[] for _ in range(count)]
         self._open = [False] * count
+        self._cut_episodes = writer.nonfinite_episodes
 
     def advance(self) -> list[FinishedEpisode]:
         """Steps the next group of lanes once; the episodes that ended."""
@@ -115,6 +124,9 @@ class Collector:
         if record is not None:
             self._open[lane] = False
             return FinishedEpisode(record, self._acting_values(lane, record.length))
+        if self._writer.nonfinite_episodes != self._cut_episodes:
+            self._cut_episodes = self._writer.nonfinite_episodes
+            self._open[lane] = self._writer.open_episode(lane) is not None
         return None
 
     def _acting_values(self, lane: int, length: int) -> NDArray[np.float32] | None:
@@ -126,6 +138,43 @@ class Collector:
         if not values:
             return None
         if len(values) == length:
-            observation = self._observations[lane]
-            values.append(float(self._policy.values(observation)))
+            final = self._policy.value(self._observations[lane])
+            values.append(0.0 if final is None else final)
         return np.array(values[: length + 1], np.float32)
+
+    def state(self) -> dict[str, Any]:
+        """Counters and the open episodes' values: arrays and plain numbers."""
+        return {
+            "steps": self.steps,
+            "episodes": list(self._episodes),
+            "values": [np.array(values, np.float32) for values in self._values],
+        }
+
+    def restore(self, state: Mapping[str, Any], leaves: Sequence[Leaf]) -> None:
+        """Goes on from ``state``, with the writer's open episodes replayed in the lanes.
+
+        Args:
+            state: What :meth:`state` gave.
+            leaves: The observation's leaves in the store's schema.
+        """
+        self.steps = state["steps"]
+        self._episodes = list(state["episodes"])
+        self._values = [[float(value) for value in values] for values in state["values"]]
+        stored = {}
+        for lane in range(self._lanes.n_lanes):
+            episode = self._writer.open_episode(lane)
+            if episode is not None:
+                self._open[lane] = True
+                columns = self._writer.open_rows(lane)
+                stored[lane] = StoredEpisode(_known_seed(episode), episode.steps, columns)
+        for lane, observation in restore_episodes(self._lanes, stored, leaves).items():
+            self._observations[lane] = observation
+
+
+def _known_seed(episode: OpenEpisode) -> int:
+    if episode.seed is None:
+        raise CheckpointError(
+            f"the open episode at row {episode.start} of segment {episode.segment} has no seed, so "
+            "it cannot be replayed; it was not written by a training run"
+        )
+    return episode.seed

@@ -42,7 +42,7 @@ def save_config(config: RunConfig, path: Path) -> None:
 
 def to_mapping(config: Any) -> dict[str, Any]:
     """The settings as plain dictionaries, lists and scalars."""
-    return cast(dict[str, Any], dataclasses.asdict(config))
+    return cast("dict[str, Any]", dataclasses.asdict(config))
 
 
 def from_mapping(settings: type[_Settings], values: Mapping[str, Any], at: str = "") -> _Settings:
@@ -111,7 +111,7 @@ def _unknown_key(key: str, known: list[str], at: str) -> str:
 def _convert(hint: Any, value: Any, at: str) -> Any:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if dataclasses.is_dataclass(hint):
-        return value if isinstance(value, cast(type, hint)) else _dataclass(hint, value, at)
+        return value if isinstance(value, cast("type", hint)) else _dataclass(hint, value, at)
     if origin in (Union, types.UnionType):
         return _convert_union(arguments, value, at)
     if origin is Literal:

@@ -10,14 +10,16 @@ from __future__ import annotations
 import difflib
 import importlib
 import warnings
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
 
 from storage.errors import ConfigError, EnvironmentNotFoundError
 from training.quiet import quiet_mujoco
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 __all__ = [
     "EnvironmentConfig",

@@ -9,15 +9,18 @@ from __future__ import annotations
 import csv
 import io
 from collections import deque
-from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from lightning.pytorch.loggers.logger import Logger, rank_zero_experiment
-from numpy.typing import NDArray
 
 from storage.atomic import write_atomic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from numpy.typing import NDArray
 
 __all__ = ["EPISODES_AVERAGED", "MetricsFile", "RecentReturns", "effective_fraction", "quantiles"]
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from lightning.pytorch.callbacks import Callback
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import lightning
 
 __all__ = ["RunProgress", "Status"]
@@ -89,9 +90,9 @@ class RunProgress(Callback):
 
     def on_train_batch_end(
         self,
-        trainer: lightning.Trainer,
+        trainer: lightning.Trainer,  # noqa: ARG002
         pl_module: Any,
-        *_: Any,  # noqa: ARG002
+        *_: Any,
     ) -> None:
         """Shows the state after a round, unless something was shown just before."""
         now = self._clock()

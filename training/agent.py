@@ -1,0 +1,287 @@
+"""What every replay agent shares: rounds on Lightning, counters, checkpoints and metrics."""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import abstractmethod
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from lightning.pytorch import LightningModule
+
+from storage.errors import CheckpointError
+from training.checkpoint import AGENT_KEY, check_environment
+from training.config_file import to_mapping
+from training.evaluation import Evaluation
+from training.metrics import RecentReturns
+from training.plain_state import as_arrays, as_tensors
+from training.progress import Status
+
+if TYPE_CHECKING:
+    import torch
+    from lightning.pytorch.callbacks import Callback
+
+    from storage import EnvironmentSpec, EpisodeRecord
+    from storage.replay import ReplayView
+    from training.config import RunConfig
+    from training.experience import Experience
+    from training.policy import Policy
+
+__all__ = ["Counters", "ReplayAgent"]
+
+_LEAST_ROUNDS_BETWEEN_ROWS = 10
+
+
+@dataclass(slots=True)
+class Counters:
+    """How far a run is; every number is part of its checkpoints."""
+
+    environment_steps: int = 0
+    """Steps taken in environments, warm-up included."""
+    updates: int = 0
+    """Gradient steps."""
+    wall_time: float = 0.0
+    """Seconds spent training, over all sittings."""
+    origin_steps: int = -1
+    """Environment steps from which updates are counted; -1 while warming up."""
+    origin_updates: int = 0
+    """Updates at that moment."""
+    ratio: float = 1.0
+    """Updates for each environment step since then."""
+
+    def due(self) -> int:
+        """Updates owed by now; the debt of a changed ratio or of the warm-up is never owed."""
+        if self.origin_steps < 0:
+            return 0
+        steps = self.environment_steps - self.origin_steps
+        return self.origin_updates + math.floor(steps * self.ratio) - self.updates
+
+    def start(self, ratio: float) -> None:
+        """Counts updates from here on with ``ratio`` to the environment steps."""
+        self.origin_steps = self.environment_steps
+        self.origin_updates = self.updates
+        self.ratio = ratio
+
+
+class ReplayAgent(LightningModule):
+    """Base of the agents that learn from a replay view.
+
+    One ``training_step`` is a round: the experience takes k environment steps and calls
+    :meth:`learn` after each. The optimizer is stepped with the round as its closure, so that
+    Lightning counts rounds; the engine leaves every gradient None, so that step changes nothing.
+
+    Contract for subclasses. They set ``policy`` in ``__init__`` and implement:
+    :meth:`bind`, called when training starts, after every checkpoint was loaded;
+    :meth:`start_learning`, called once, when the warm-up has ended and a batch can be drawn;
+    :meth:`update`, one gradient step with feed-back, forgetting and schedules;
+    :meth:`measure`, numbers for a metrics row; ``learning_state`` and ``load_learning_state`` for
+    what is neither a parameter nor a buffer nor the optimizer's.
+
+    Args:
+        config: The run's settings.
+        spec: Name and spaces of the environment.
+    """
+
+    policy: Policy
+
+    def __init__(self, config: RunConfig, spec: EnvironmentSpec) -> None:
+        super().__init__()
+        self.automatic_optimization = False
+        self.config = config
+        self.spec = spec
+        self.counters = Counters()
+        self.recent_returns = RecentReturns()
+        self._view: ReplayView | None = None
+        self._began = 0.0
+
+    @abstractmethod
+    def bind(self, optimizer: torch.optim.Optimizer) -> None:
+        """Prepares the update engine on the optimizer's present state."""
+
+    @abstractmethod
+    def start_learning(self, view: ReplayView) -> None:
+        """Sets the scales and the first targets of the whole window."""
+
+    @abstractmethod
+    def update(self, view: ReplayView) -> None:
+        """Runs one gradient step."""
+
+    @abstractmethod
+    def measure(self, view: ReplayView) -> dict[str, float]:
+        """Numbers of the newest update and of the window, for a metrics row."""
+
+    @abstractmethod
+    def learning_state(self) -> dict[str, Any]:
+        """State besides parameters, buffers and optimizer: numbers, text, arrays."""
+
+    @abstractmethod
+    def load_learning_state(self, state: dict[str, Any]) -> None:
+        """Takes back what :meth:`learning_state` gave."""
+
+    @property
+    @abstractmethod
+    def beta(self) -> float:
+        """Weight of the improvement in ReF-ER's blend."""
+
+    @property
+    def environment_steps(self) -> int:
+        """Environment steps so far, warm-up included."""
+        return self.counters.environment_steps
+
+    @property
+    def learning(self) -> bool:
+        """Whether the warm-up has ended."""
+        return self.counters.origin_steps >= 0
+
+    @property
+    def finished(self) -> bool:
+        """Whether the budget of steps is spent."""
+        return self.environment_steps >= self.config.loop.steps
+
+    def act(self, observation: Any, *, greedy: bool = True) -> Any:
+        """The action for one raw observation, normalised inside, as the environment takes it.
+
+        Args:
+            observation: What the environment showed.
+            greedy: The mean action; otherwise a draw, indexed by a counter of this agent's own.
+        """
+        if greedy:
+            return self.policy.act(0, 0, observation, greedy=True).action
+        self._drawn = getattr(self, "_drawn", -1) + 1
+        return self.policy.act(_OUTSIDE_LANE, self._drawn, observation).action
+
+    def learn(self, view: ReplayView, environment_steps: int) -> None:
+        """Does what ``environment_steps`` steps have made due: end the warm-up, or update."""
+        self.counters.environment_steps = environment_steps
+        if not self.learning:
+            self._try_start(view)
+            return
+        for _ in range(self.counters.due()):
+            self.update(view)
+            self.counters.updates += 1
+
+    def episode_ended(self, record: EpisodeRecord) -> None:
+        """Counts an episode that was just committed."""
+        self.recent_returns.add(record.episode_return)
+
+    def status(self) -> Status:
+        """The state that a progress bar shows."""
+        return Status(
+            steps=self.environment_steps,
+            budget=self.config.loop.steps,
+            updates=self.counters.updates,
+            mean_return=self.recent_returns.mean,
+            beta=self.beta,
+            far_fraction=0.0 if self._view is None else self._view.far_fraction,
+        )
+
+    def log_row(self, metrics: dict[str, float]) -> None:
+        """Sends a row to every logger, at the present number of environment steps."""
+        for logger in self.loggers:
+            logger.log_metrics(metrics, step=self.environment_steps)
+
+    def configure_callbacks(self) -> list[Callback]:
+        """Evaluation while training, unless it is switched off."""
+        return [Evaluation()] if self.config.evaluation.episodes else []
+
+    def on_train_start(self) -> None:
+        """Binds the engine and opens the experience, after every checkpoint was loaded."""
+        self.bind(cast("torch.optim.Optimizer", self.optimizers(use_pl_optimizer=False)))
+        experience: Experience = cast("Any", self.trainer).datamodule
+        experience.begin(self)
+        self._view = experience.view
+        self._adopt_ratio()
+        self._began = time.perf_counter() - self.counters.wall_time
+        for logger in self.loggers:
+            rewind = getattr(logger, "rewind", None)
+            if rewind is not None:
+                rewind(self.environment_steps)
+
+    def training_step(self, experience: Experience, _: int) -> None:
+        """Plays one round and logs its end."""
+        optimizer = cast("Any", self.optimizers())
+        optimizer.step(closure=partial(experience.play_round, self))
+        self.counters.wall_time = time.perf_counter() - self._began
+        if self.trainer.global_step % self._rounds_between_rows == 0 or self.finished:
+            self.log_row(self._row(experience.view))
+        if self.finished:
+            self.trainer.should_stop = True
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Adds settings, environment, counters and learning state, as plain values."""
+        checkpoint[AGENT_KEY] = {
+            "config": to_mapping(self.config),
+            "environment": self.spec.to_json(),
+            "counters": asdict(self.counters),
+            "recent_returns": self.recent_returns.state(),
+            "learning": as_tensors(self.learning_state()),
+        }
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Takes them back.
+
+        Raises:
+            CheckpointError: the checkpoint is no agent's, another agent's or for other spaces.
+        """
+        if AGENT_KEY not in checkpoint:
+            raise CheckpointError("the checkpoint holds no Sharpwave agent")
+        kept = checkpoint[AGENT_KEY]
+        kind, own = kept["config"]["agent"]["kind"], self.config.agent.kind
+        if kind != own:
+            raise CheckpointError(f"the checkpoint is of agent {kind}, this run trains {own}")
+        check_environment(kept["environment"], self.spec, "the checkpoint")
+        self.counters = Counters(**kept["counters"])
+        self.recent_returns = RecentReturns.restore(kept["recent_returns"])
+        self.load_learning_state(as_arrays(kept["learning"]))
+
+    def restore(self, checkpoint: dict[str, Any], where: str) -> None:
+        """Loads a checkpoint's content outside of a Trainer, for acting.
+
+        Raises:
+            CheckpointError: its parameters do not fit this agent.
+        """
+        self.on_load_checkpoint(checkpoint)
+        try:
+            self.load_state_dict(checkpoint["state_dict"])
+        except (RuntimeError, KeyError) as error:
+            raise CheckpointError(f"{where} does not fit its own settings: {error}") from error
+        self.eval()
+
+    @property
+    def _rounds_between_rows(self) -> int:
+        every = self.config.logging.every_steps
+        return max(_LEAST_ROUNDS_BETWEEN_ROWS, -(-every // self.config.loop.round_steps))
+
+    def _try_start(self, view: ReplayView) -> None:
+        loop = self.config.loop
+        enough = view.n_steps >= self.config.agent.batch_size
+        if enough and self.environment_steps >= loop.warmup:
+            self.start_learning(view)
+            self.counters.start(loop.updates_per_step)
+
+    def _adopt_ratio(self) -> None:
+        """A ratio changed by the user before resuming holds from here on, without a debt."""
+        ratio = self.config.loop.updates_per_step
+        if self.learning and ratio != self.counters.ratio:
+            self.counters.start(ratio)
+
+    def _row(self, view: ReplayView) -> dict[str, float]:
+        row: dict[str, float] = {
+            "updates": self.counters.updates,
+            "wall_time": self.counters.wall_time,
+            "episodes": self.recent_returns.count,
+            "stored_steps": view.n_steps,
+            "far_fraction": view.far_fraction,
+            "beta": self.beta,
+        }
+        if self.recent_returns.count:
+            row["episode_return"] = self.recent_returns.mean
+        if self.counters.updates:
+            row |= self.measure(view)
+        return row
+
+
+_OUTSIDE_LANE = 2**31
+"""Lane number of draws outside the run, which no environment lane has."""

@@ -1,0 +1,197 @@
+"""From settings to the objects that a run needs."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import lightning
+import torch
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from lightning.pytorch.callbacks import Callback, ModelCheckpoint
+from lightning.pytorch.loggers import Logger, TensorBoardLogger
+
+import storage
+from storage import EnvironmentSpec
+from storage.errors import ConfigError
+from training.config_file import save_config
+from training.environment import (
+    EnvironmentConfig,
+    load_object,
+    make_environment,
+    warn_unreplayable,
+)
+from training.evaluation import EVALUATION_METRIC, evaluation_rounds
+from training.experience import OfflineExperience, OnlineExperience
+from training.lanes import EnvLanes, Lanes
+from training.metrics import MetricsFile
+from training.progress import RunProgress
+from training.quiet import quiet_lightning
+from training.vector_lanes import VectorLanes
+from training.vracer import VRacer
+
+if TYPE_CHECKING:
+    from training.agent import ReplayAgent
+    from training.config import RunConfig
+
+__all__ = ["build", "describe_environment", "make_agent", "make_lanes", "trainer"]
+
+_AGENTS: dict[str, type[ReplayAgent]] = {"vracer": VRacer}
+
+
+def build(
+    config: RunConfig, run_dir: Path | str | None = None
+) -> tuple[ReplayAgent, OnlineExperience | OfflineExperience]:
+    """The Lightning module and data module of a run.
+
+    ``lightning.Trainer().fit(module, data)`` trains until ``loop.steps`` environment steps are
+    taken, and stops. Torch's number of threads is set to ``loop.threads``, because results depend
+    on it.
+
+    Args:
+        config: The run's settings.
+        run_dir: Where the run's store and files go; ``runs/NAME`` when left out.
+
+    Example:
+        >>> config = RunConfig(EnvironmentConfig("InvertedPendulum-v5"))
+        >>> module, data = build(config)                                  # doctest: +SKIP
+        >>> lightning.Trainer().fit(module, data)                         # doctest: +SKIP
+    """
+    quiet_lightning()
+    torch.set_num_threads(config.loop.threads)
+    folder = run_directory(config, run_dir)
+    if config.replay.store is not None:
+        with storage.open(Path(config.replay.store)) as store:
+            spec = store.env_spec
+        return make_agent(config, spec), OfflineExperience(config, folder)
+    agent = make_agent(config, describe_environment(config.environment))
+    return agent, OnlineExperience(config, folder, partial(make_lanes, config))
+
+
+def make_agent(config: RunConfig, spec: EnvironmentSpec) -> ReplayAgent:
+    """The agent that ``config.agent`` describes, for an environment's spaces."""
+    return _AGENTS[config.agent.kind](config, spec)
+
+
+def make_lanes(config: RunConfig) -> Lanes:
+    """The environment lanes that ``config.loop`` asks for."""
+    loop = config.loop
+    makers = [partial(make_environment, config.environment)] * loop.lanes
+    if loop.lane_kind == "serial":
+        return EnvLanes(makers)
+    vector: Any = SyncVectorEnv if loop.lane_kind == "sync" else AsyncVectorEnv
+    return VectorLanes(vector(makers, autoreset_mode=AutoresetMode.DISABLED))
+
+
+def describe_environment(config: EnvironmentConfig) -> EnvironmentSpec:
+    """Name, spaces and making of the environment; warns where it cannot be replayed."""
+    env = make_environment(config)
+    try:
+        warn_unreplayable(env)
+        spec = EnvironmentSpec.from_env(env)
+    finally:
+        env.close()
+    return dataclasses.replace(
+        spec,
+        id=config.id if env.spec is None else spec.id,
+        kwargs=dict(config.kwargs),
+        wrappers=[dataclasses.asdict(wrapper) for wrapper in config.wrappers],
+    )
+
+
+def run_directory(config: RunConfig, run_dir: Path | str | None) -> Path:
+    """The directory of a run: as given, or ``runs/NAME``."""
+    return Path("runs", config.name) if run_dir is None else Path(run_dir)
+
+
+def trainer(
+    config: RunConfig, run_dir: Path | str | None = None, **options: Any
+) -> lightning.Trainer:
+    """A Lightning trainer with the run's loggers, checkpoints and progress bar.
+
+    Writes ``config.yaml`` into the run's directory. Checkpoints are ``checkpoints/last.ckpt`` and,
+    with evaluation, ``checkpoints/best.ckpt``.
+
+    Args:
+        config: The run's settings.
+        run_dir: As in :func:`build`.
+        options: More arguments of ``lightning.Trainer``, which win over these.
+    """
+    quiet_lightning()
+    folder = run_directory(config, run_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    save_config(config, folder / "config.yaml")
+    chosen: dict[str, Any] = {
+        "max_epochs": -1,
+        "max_steps": config.loop.rounds,
+        "accelerator": "cpu",
+        "devices": 1,
+        "logger": _loggers(config, folder),
+        "callbacks": _callbacks(config, folder),
+        "default_root_dir": folder,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+        "num_sanity_val_steps": 0,
+    }
+    return lightning.Trainer(**chosen | options)
+
+
+def _loggers(config: RunConfig, folder: Path) -> list[Logger]:
+    settings = config.logging
+    loggers: list[Logger] = []
+    if settings.csv:
+        loggers.append(MetricsFile(folder / "metrics.csv"))
+    if settings.tensorboard:
+        loggers.append(TensorBoardLogger(os.fspath(folder), name="tensorboard", version=""))
+    return loggers + [_foreign_logger(each) for each in settings.loggers]
+
+
+def _foreign_logger(described: dict[str, Any]) -> Logger:
+    try:
+        logger = load_object(described["class_path"])(**described.get("init_args", {}))
+    except (KeyError, ModuleNotFoundError, AttributeError, TypeError) as error:
+        raise ConfigError(
+            f"logging.loggers has {described}, which cannot be made ({error!r}); write "
+            "{class_path: package.Logger, init_args: {…}}"
+        ) from error
+    if not isinstance(logger, Logger):
+        raise ConfigError(f"{described['class_path']} is no Lightning logger")
+    return logger
+
+
+def _callbacks(config: RunConfig, folder: Path) -> list[Callback]:
+    checkpoints = folder / "checkpoints"
+    rounds = max(1, round(config.checkpoint.every_steps / config.loop.round_steps))
+    callbacks: list[Callback] = [
+        ModelCheckpoint(
+            checkpoints, "last", every_n_train_steps=rounds, enable_version_counter=False
+        ),
+        ModelCheckpoint(
+            checkpoints,
+            "last",
+            every_n_epochs=1,
+            save_on_train_epoch_end=True,
+            enable_version_counter=False,
+        ),
+    ]
+    if config.evaluation.episodes:
+        callbacks.append(_best_checkpoint(config, checkpoints))
+    if config.logging.progress:
+        callbacks.append(RunProgress())
+    return callbacks
+
+
+def _best_checkpoint(config: RunConfig, folder: Path) -> ModelCheckpoint:
+    return ModelCheckpoint(
+        folder,
+        "best",
+        monitor=EVALUATION_METRIC,
+        mode="max",
+        every_n_train_steps=evaluation_rounds(
+            config.evaluation.every_steps, config.loop.round_steps
+        ),
+        enable_version_counter=False,
+    )

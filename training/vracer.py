@@ -1,0 +1,206 @@
+"""V-RACER with remember-and-forget experience replay as a Lightning module."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import torch
+
+from storage.randomness import derive_seed
+from storage.spaces import flatten_space
+from training.actor import GaussianActor
+from training.agent import ReplayAgent
+from training.engine import EagerEngine, make_adam
+from training.metrics import effective_fraction, quantiles
+from training.network import VRacerNetwork
+from training.policy import GaussianPolicy
+from training.refer import annealed, beta_rate, far_bound, next_beta
+from training.scaling import ObservationScaling, RewardScaling, flat_rows
+from training.stage import ScheduleTensors
+from training.tensor_batch import BatchConverter
+from training.vracer_stage import VRACER_SCHEDULE, VRacerStage
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from storage import EnvironmentSpec
+    from storage.replay import Batch, RefreshChunk, ReplayView
+    from storage.spaces import Leaf
+    from training.config import RunConfig
+    from training.stage import Feedback
+
+__all__ = ["VRacer"]
+
+
+class VRacer(ReplayAgent):
+    """V-RACER (ReF-ER, section 4; order of one iteration: reference implementation).
+
+    Args:
+        config: The run's settings.
+        spec: Name and spaces of the environment; every action must be continuous.
+
+    Raises:
+        ConfigError: an action space that is not a box.
+    """
+
+    def __init__(self, config: RunConfig, spec: EnvironmentSpec) -> None:
+        super().__init__(config, spec)
+        settings = config.agent
+        observation_size = _size(flatten_space(spec.observation_space, "observation"))
+        action_size = _size(flatten_space(spec.action_space, "action"))
+        self.network = VRacerNetwork(
+            observation_size,
+            action_size,
+            hidden=settings.hidden,
+            residual=settings.residual,
+            state_dependent_stdev=settings.state_dependent_stdev,
+            initial_stdev=settings.initial_stdev,
+            generator=_generator(config.seed),
+        )
+        self.observation_scaling = ObservationScaling(observation_size)
+        self.reward_scaling = RewardScaling()
+        self.actor = GaussianActor(self.network, self.observation_scaling, seed=config.seed)
+        self.policy = GaussianPolicy(self.actor, spec)
+        self._beta = settings.refer.beta_start
+        self._convert = BatchConverter(self.observation_scaling, action_size)
+        self._schedule = ScheduleTensors(*VRACER_SCHEDULE)
+        self._feedback: Feedback = {}
+
+    @property
+    def beta(self) -> float:
+        """Weight of the improvement in ReF-ER's blend."""
+        return self._beta
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        """One Adam over all parameters; its rate comes from the schedule."""
+        return make_adam(self.network.parameters(), learning_rate=self.config.agent.learning_rate)
+
+    def bind(self, optimizer: torch.optim.Optimizer) -> None:
+        """Prepares the update engine on the optimizer's present state."""
+        settings = self.config.agent
+        clip = settings.gradient_clip
+        self._engine = EagerEngine(
+            VRacerStage(self.network, settings.refer, settings.discount),
+            dict(self.network.named_parameters()),
+            cast("torch.optim.Adam", optimizer),
+            max_gradient_norm=math.inf if clip is None else clip,
+        )
+        self._engine.bind()
+        self._schedule.set(reward_scale=self.reward_scaling.value)
+
+    def start_learning(self, view: ReplayView) -> None:
+        """Sets the scales from the whole window, then V, rho and the targets of every step."""
+        settings = self.config.agent
+        statistics = view.statistics()
+        if settings.scale_observations:
+            self.observation_scaling.start(statistics)
+        if settings.scale_rewards:
+            self.reward_scaling.start(statistics)
+        self._adopt_reward_scale(view)
+        view.refresh(self._evaluate, far_bound(settings.refer, self.counters.updates))
+
+    def update(self, view: ReplayView) -> None:
+        """One gradient step with its feed-back, in the order of the reference's iteration."""
+        settings, refer, done = self.config.agent, self.config.agent.refer, self.counters.updates
+        bound = far_bound(refer, done)
+        rate = annealed(settings.learning_rate, refer.annealing, done)
+        batch = view.sample(settings.batch_size)
+        self._refresh_truncated(view, batch)
+        self._schedule.set(learning_rate=rate, beta=self._beta, far_bound=bound)
+        self._tensors = self._convert(batch)
+        feedback = self._engine.update(self._tensors, self._schedule)
+        view.feed_back(
+            batch,
+            importance_ratio=feedback["importance_ratio"].numpy(),
+            value=feedback["value"].numpy(),
+            divergence=feedback["divergence"].numpy(),
+            far_bound=bound,
+        )
+        self._beta = next_beta(
+            refer,
+            self._beta,
+            rate=beta_rate(
+                refer,
+                batch_size=settings.batch_size,
+                window=view.window,
+                stored=view.n_steps,
+                learning_rate=rate,
+            ),
+            far_fraction=view.far_fraction,
+        )
+        view.forget()
+        self._feedback = feedback
+        if (done + 1) % settings.scaling_interval == 0:
+            self._move_scales(view, bound)
+
+    def measure(self, view: ReplayView) -> dict[str, float]:  # noqa: ARG002
+        """Numbers of the newest update."""
+        feedback, done = self._feedback, self.counters.updates
+        if not feedback:
+            return {}
+        refer = self.config.agent.refer
+        ratio = feedback["importance_ratio"].numpy()
+        return {
+            "loss": float(feedback["loss"]),
+            "gradient_norm": float(feedback["gradient_norm"]),
+            "divergence": float(feedback["divergence"].mean()),
+            "value": float(feedback["value"].mean()),
+            "stdev": self._mean_stdev(),
+            **quantiles("importance_ratio", ratio),
+            "effective_sample_fraction": effective_fraction(ratio),
+            "far_bound": far_bound(refer, done),
+            "learning_rate": annealed(self.config.agent.learning_rate, refer.annealing, done),
+            "reward_scale": self.reward_scaling.value,
+        }
+
+    def learning_state(self) -> dict[str, Any]:
+        """State besides parameters, buffers and optimizer."""
+        return {"beta": self._beta, "engine": EagerEngine.name}
+
+    def load_learning_state(self, state: dict[str, Any]) -> None:
+        """Takes back what :meth:`learning_state` gave."""
+        self._beta = state["beta"]
+
+    def _evaluate(self, chunk: RefreshChunk) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """V and rho of stored rows under the present policy."""
+        rows = chunk.rows
+        return self.actor.evaluate(
+            flat_rows(rows.observation), rows.raw_action, rows.behaviour, rows.behaviour_kind
+        )
+
+    def _refresh_truncated(self, view: ReplayView, batch: Batch) -> None:
+        """V(s_T) of the batch's truncated last steps, by the network as it is now."""
+        where = np.flatnonzero(batch.truncated & ~batch.terminated)
+        if len(where):
+            rows = flat_rows(batch.next_observation)[where]
+            view.refresh_bootstrap(batch, where, self.actor.values(rows))
+
+    def _move_scales(self, view: ReplayView, bound: float) -> None:
+        settings = self.config.agent
+        statistics = view.statistics()
+        if settings.scale_observations:
+            self.observation_scaling.move(statistics)
+        if settings.scale_rewards:
+            self.reward_scaling.move(statistics)
+        self._adopt_reward_scale(view)
+        view.recount_far(bound)
+
+    def _adopt_reward_scale(self, view: ReplayView) -> None:
+        self._schedule.set(reward_scale=self.reward_scaling.value)
+        view.set_targets(self.config.agent.discount, self.reward_scaling.value)
+
+    def _mean_stdev(self) -> float:
+        with torch.no_grad():
+            return float(self.network(self._tensors.observation).stdev.mean())
+
+
+def _size(leaves: tuple[Leaf, ...]) -> int:
+    return sum(leaf.size for leaf in leaves)
+
+
+def _generator(seed: int) -> torch.Generator:
+    generator = torch.Generator()
+    generator.manual_seed(derive_seed(seed, "network initialisation"))
+    return generator

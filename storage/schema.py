@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from storage.errors import ConfigError
-from storage.spaces import Leaf, flatten_space, is_box, probabilities
+from storage.spaces import Leaf, flatten_space, is_box, little_endian, probabilities
 
 if TYPE_CHECKING:
     from gymnasium import Space
@@ -43,7 +43,7 @@ class Column:
     def from_json(cls, described: list[Any]) -> Column:
         """The column that ``to_json`` described."""
         name, dtype, shape = described
-        return cls(name, np.dtype(dtype).newbyteorder("<"), tuple(shape))
+        return cls(name, little_endian(dtype), tuple(shape))
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ def _behaviour_size(action: tuple[Leaf, ...], family: BehaviourFamily) -> int:
 
 def _info_key(key: str, kind: Any) -> InfoKey:
     dtype, shape = kind if isinstance(kind, tuple) else (kind, ())
-    resolved = np.dtype(dtype).newbyteorder("<")
+    resolved = little_endian(dtype)
     usable = key and not set(key) & set("./\\\0")
     if not usable or resolved.kind not in "biuf" or 0 in shape:
         raise ConfigError(

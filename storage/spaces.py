@@ -23,6 +23,7 @@ __all__ = [
     "flatten_space",
     "is_box",
     "leaf_values",
+    "little_endian",
     "nest",
     "probabilities",
     "space_from_json",
@@ -37,6 +38,11 @@ _DTYPES = frozenset("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64".spl
 }
 
 
+def little_endian(dtype: Any) -> np.dtype[Any]:
+    """The little-endian dtype, as numpy's own singleton (so that identity can be tested)."""
+    return np.dtype(np.dtype(dtype).newbyteorder("<").str)
+
+
 @dataclass(frozen=True, slots=True)
 class Leaf:
     """One fundamental space of a possibly nested space, and the column it is stored in."""
@@ -49,7 +55,7 @@ class Leaf:
     @property
     def dtype(self) -> np.dtype[Any]:
         """The space's dtype, little-endian."""
-        return np.dtype(self.space.dtype).newbyteorder("<")
+        return little_endian(self.space.dtype)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ import numpy as np
 import storage
 from bench.cheetah import EPISODE, Steps, spec
 from bench.figure import Figure
+from storage.writer import Writer
 
 __all__ = ["append_episode", "measure"]
 
@@ -33,7 +34,7 @@ def measure(folder: Path) -> list[Figure]:
     ]
 
 
-def append_episode(writer: storage.Writer, steps: Steps, lane: int = 0) -> None:
+def append_episode(writer: Writer, steps: Steps, lane: int = 0) -> None:
     """Writes one whole truncated episode."""
     writer.begin(lane, steps.observations[0], seed=1)
     for t in range(EPISODE):

@@ -11,6 +11,7 @@ from bench.appending import append_episode
 from bench.cheetah import BATCH, EPISODE, Steps, spec
 from bench.figure import Figure
 from bench.timing import median_microseconds
+from storage.replay import ReplayView
 
 __all__ = ["measure"]
 
@@ -37,7 +38,7 @@ def measure(folder: Path) -> list[Figure]:
     ]
 
 
-def _feed_back(view: storage.replay.ReplayView) -> float:
+def _feed_back(view: ReplayView) -> float:
     view.set_targets(discount=0.995, reward_scale=1.0)
     draw = np.random.default_rng(0)
     batch = view.sample(BATCH)

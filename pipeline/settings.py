@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import typing
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 import yaml
@@ -18,7 +19,7 @@ from pipeline.nearest import nearest
 from pipeline.parser import check_options
 from storage.errors import ConfigError
 
-__all__ = ["SettingsParser"]
+__all__ = ["SettingsParser", "split_words"]
 
 _Settings = TypeVar("_Settings")
 
@@ -40,8 +41,18 @@ class SettingsParser:
     gives. Config files are merged in order; options on the command line win over them.
     """
 
-    def __init__(self, verb: str, usage: str, description: str, settings: type[Any]) -> None:
-        """`usage` is what follows the verb, as "CONFIG ... [--SECTION.NAME=VALUE ...]"."""
+    def __init__(
+        self,
+        verb: str,
+        usage: str,
+        description: str,
+        settings: type[Any],
+        extra: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """`usage` is what follows the verb, as "CONFIG ... [--SECTION.NAME=VALUE ...]".
+
+        `extra` are the verb's own options and their help; their values come back as text.
+        """
         self.prog = f"sharpwave {verb}"
         self.parser = ArgumentParser(
             prog=self.prog,
@@ -53,6 +64,9 @@ class SettingsParser:
         self._options = list(_options(settings, ""))
         self._groups: dict[str, Any] = {}
         self.parser.add_argument("--config", action="config", help=argparse.SUPPRESS)
+        self._extra = [f"--{name}" for name in extra]
+        for name, text in extra.items():
+            self.parser.add_argument(f"--{name}", type=str | None, default=None, help=text)
         for option in self._options:
             self._add(option)
 
@@ -62,7 +76,7 @@ class SettingsParser:
         flags = [f"--{name}" for name in known]
         # jsonargparse appends to lists by `--name+=…`.
         plain = [word.replace("+=", "=", 1) for word in arguments]
-        check_options(self.prog, plain, [*flags, "--print_config", "--help"])
+        check_options(self.prog, plain, [*flags, *self._extra, "--print_config", "--help"])
         for file in files:
             _check_keys(file, _mapping(file), known)
         words = [word for file in files for word in ("--config", str(file))]
@@ -84,6 +98,27 @@ class SettingsParser:
         values = parsed.as_dict()
         values.pop("config", None)
         return cast(dict[str, Any], _without_unset(values))
+
+
+def split_words(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Positional words, and options as `--name=value`, each in order.
+
+    `--name value` is joined, since every option but --help and --print_config takes a value.
+    """
+    positional: list[str] = []
+    options: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if not word.startswith("-"):
+            positional.append(word)
+        elif "=" in word or word in {"-h", "--help", "--print_config"}:
+            options.append(word)
+        else:
+            value = next(rest, None)
+            if value is None:
+                raise ConfigError(f"option {word} has no value; write {word}=VALUE")
+            options.append(f"{word}={value}")
+    return positional, options
 
 
 def _options(settings: type[Any], prefix: str) -> Iterator[_Option]:
@@ -146,5 +181,7 @@ def _check_keys(file: Path, values: dict[str, Any], known: list[str], prefix: st
         inside = any(other.startswith(f"{name}.") for other in known)
         if name not in known and not inside:
             raise ConfigError(f"{file}: there is no setting {name!r}{nearest(name, known)}")
-        if inside and isinstance(value, dict):
+        if inside and not isinstance(value, dict):
+            raise ConfigError(f"{file}: {name!r} is a section of settings, not {value!r}")
+        if inside:
             _check_keys(file, value, known, f"{name}.")

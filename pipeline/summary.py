@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-import storage
 from storage.commit_log import RECORD
-from storage.layout import Ending, RowKind
-from storage.segment import SegmentInfo
+from storage.layout import FORMAT_VERSION, Ending, RowKind
+
+if TYPE_CHECKING:
+    from storage import Store
+    from storage.overlay import Overlay
+    from storage.segment import SegmentInfo
 
 __all__ = [
     "OverlaySummary",
@@ -118,13 +121,13 @@ class StoreSummary:
         return asdict(self)
 
 
-def summarize(store: storage.Store, *, top: int = 10) -> StoreSummary:
+def summarize(store: Store, *, top: int = 10) -> StoreSummary:
     """Reads `store`'s logs and overlays; at most `top` steps by priority an overlay."""
     records = _by_time([store.records(segment.id) for segment in store.segments])
     return StoreSummary(
         path=str(store.path),
         uuid=str(store.uuid),
-        format_version=storage.FORMAT_VERSION,
+        format_version=FORMAT_VERSION,
         environment=store.env_spec.id,
         behaviour_family=store.schema.behaviour_family,
         columns=[
@@ -160,7 +163,7 @@ def _by_time(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     return records[np.argsort(records["end_time"], kind="stable")]
 
 
-def _segment(store: storage.Store, info: SegmentInfo) -> SegmentSummary:
+def _segment(store: Store, info: SegmentInfo) -> SegmentSummary:
     records = store.records(info.id)
     return SegmentSummary(
         id=info.id,
@@ -184,7 +187,7 @@ def _overlay_names(path: Path) -> list[str]:
     return sorted(p.name.removesuffix(".zarr") for p in (path / "overlays").glob("*.zarr"))
 
 
-def _overlay(store: storage.Store, name: str, top: int) -> OverlaySummary:
+def _overlay(store: Store, name: str, top: int) -> OverlaySummary:
     overlay = store.overlay(name)
     parts = [_OverlayPart.read(store, overlay, info) for info in store.segments]
     steps = sum(part.steps for part in parts)
@@ -219,7 +222,7 @@ class _OverlayPart:
 
     @classmethod
     def read(
-        cls, store: storage.Store, overlay: storage.Overlay, info: SegmentInfo
+        cls, store: Store, overlay: Overlay, info: SegmentInfo
     ) -> _OverlayPart:
         """Copies what the summary needs; rows that the overlay has not reached count as zero."""
         kind = store.segment(info.id).array("kind")
@@ -235,7 +238,7 @@ class _OverlayPart:
 
 
 def _top_priorities(
-    store: storage.Store, parts: list[_OverlayPart], top: int
+    store: Store, parts: list[_OverlayPart], top: int
 ) -> list[PriorityStep]:
     if not parts:
         return []
@@ -258,7 +261,7 @@ def _top_priorities(
     return steps
 
 
-def _place(store: storage.Store, segment: int, row: int) -> tuple[int, int]:
+def _place(store: Store, segment: int, row: int) -> tuple[int, int]:
     """The ordinal of the row's episode within the segment, and the step within the episode."""
     records = store.records(segment)
     at = int(np.searchsorted(records["start"], row, side="right")) - 1

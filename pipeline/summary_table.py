@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from pipeline.summary import OverlaySummary, Spread, StoreSummary
@@ -38,7 +39,7 @@ def byte_text(size: float) -> str:
 
 
 def _print_head(summary: StoreSummary, console: Console) -> None:
-    console.print(f"[bold]{summary.path}[/]", highlight=False, soft_wrap=True)
+    console.print(f"[bold]{escape(summary.path)}[/]", highlight=False, soft_wrap=True)
     console.print(
         f"{summary.environment}, behaviour {summary.behaviour_family}, "
         f"format version {summary.format_version}, uuid {summary.uuid}",
@@ -46,11 +47,15 @@ def _print_head(summary: StoreSummary, console: Console) -> None:
         soft_wrap=True,
     )
     console.print(
-        f"{summary.steps:,} steps in {summary.episodes:,} episodes, "
-        f"{len(summary.segments):,} segments",
+        f"{_count(summary.steps, 'step')} in {_count(summary.episodes, 'episode')}, "
+        f"{_count(len(summary.segments), 'segment')}",
         highlight=False,
         soft_wrap=True,
     )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _table(title: str, headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:

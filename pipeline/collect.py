@@ -1,0 +1,212 @@
+"""`sharpwave collect ENV`: act without learning, into a store."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import storage
+from pipeline.settings import SettingsParser, split_words
+from pipeline.summary import disk_use
+from pipeline.summary_table import byte_text
+from storage.errors import ConfigError, SchemaMismatchError
+from training.environment import EnvironmentConfig
+
+if TYPE_CHECKING:
+    from storage import EnvironmentSpec, Store
+    from training.collector import Collector
+    from training.policy import Policy
+
+__all__ = ["CollectConfig", "collect", "main"]
+
+_USAGE: Final = "ENV --steps=N --store=PATH [--policy=CHECKPOINT] [--lanes=N] [--seed=N]"
+_DESCRIPTION: Final = (
+    "Acts in an environment and writes every step. An existing store grows by the new episodes; "
+    "episodes that are open at the end are cut there, as truncated."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CollectConfig:
+    """What is to be collected.
+
+    Args:
+        environment: Where to act.
+        steps: Environment steps, over all lanes.
+        store: Path of the store; it is made unless it exists.
+        policy: "random", or a checkpoint file or run folder whose policy acts with its noise.
+        lanes: Environments side by side, each with segments of its own.
+        seed: Resets and draws are derived from it; a store takes each seed once.
+        run: Name that the store remembers this collection by; collect-SEED when left out.
+        nonfinite: At NaN or infinity: "refuse", or "end_episode", which truncates before it.
+    """
+
+    environment: EnvironmentConfig
+    steps: int
+    store: str
+    policy: str = "random"
+    lanes: int = 1
+    seed: int = 0
+    run: str | None = None
+    nonfinite: Literal["refuse", "end_episode"] = "refuse"
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "lanes"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"--{name} is {getattr(self, name)}; it must be at least 1")
+        if self.seed < 0:
+            raise ConfigError(f"--seed is {self.seed}; it must be at least 0")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs the verb."""
+    from training.config_file import from_mapping
+
+    names, options = split_words(arguments)
+    parser = SettingsParser("collect", _USAGE, _DESCRIPTION, CollectConfig)
+    values = parser.parse([], options)
+    if len(names) > 1:
+        raise ConfigError(f"sharpwave collect takes one environment, not {', '.join(names)}")
+    if names:
+        values.setdefault("environment", {})["id"] = names[0]
+    missing = [name for name in ("steps", "store") if name not in values]
+    if missing or "id" not in values.get("environment", {}):
+        raise ConfigError(f"something is missing; write `sharpwave collect {_USAGE}`")
+    collect(from_mapping(CollectConfig, values))
+    return 0
+
+
+def collect(config: CollectConfig) -> None:
+    """Collects, and prints what the store has grown by.
+
+    Raises `KeyboardInterrupt` that says what is kept when the user stops it.
+    """
+    from training.build import describe_environment
+
+    spec = describe_environment(config.environment)
+    policy, update = _policy(config, spec)
+    with _store(config, spec) as store:
+        before = store.n_steps, store.n_episodes
+        _announce(config, store)
+        interrupted = _act(config, store, policy, update)
+        store.refresh()
+        steps, episodes = store.n_steps - before[0], store.n_episodes - before[1]
+        total = byte_text(disk_use(store.path)["total"])
+    kept = f"{steps:,} steps in {episodes:,} episodes are in {config.store} ({total} in all)"
+    if interrupted:
+        raise KeyboardInterrupt(f"{kept}. Collect more by the same command with another --seed.")
+    print(f"{kept}\nsharpwave inspect {config.store}")
+
+
+def _act(config: CollectConfig, store: Store, policy: Policy, update: int) -> bool:
+    """Takes the steps; whether the user interrupted them."""
+    from training.collector import Collector
+    from training.environment import make_environment
+    from training.lanes import EnvLanes
+
+    lanes = EnvLanes([partial(make_environment, config.environment)] * config.lanes)
+    try:
+        with store.writer(
+            lanes=config.lanes,
+            run=config.run or f"collect-{config.seed}",
+            window=config.steps,
+            nonfinite=config.nonfinite,
+        ) as writer:
+            collector = Collector(lanes, writer, policy, seed=config.seed)
+            collector.policy_update = update
+            _advance(collector, config.steps)
+    except KeyboardInterrupt:
+        return True
+    finally:
+        lanes.close()
+    return False
+
+
+def _advance(collector: Collector, steps: int) -> None:
+    with _progress(steps) as show:
+        while collector.steps < steps:
+            collector.advance()
+            if collector.steps % 256 == 0:
+                show(collector.steps)
+
+
+@contextmanager
+def _progress(steps: int) -> Iterator[Any]:
+    """A function that shows how many steps are done: a bar on a terminal, else nothing."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (MofNCompleteColumn(), BarColumn(bar_width=None), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("", total=steps)
+        yield lambda done: progress.update(task, completed=done)
+
+
+def _policy(config: CollectConfig, spec: EnvironmentSpec) -> tuple[Policy, int]:
+    """The policy that acts, and how many updates it has seen."""
+    if config.policy == "random":
+        from training.random_policy import RandomPolicy
+
+        return RandomPolicy(spec.action_space, seed=config.seed), 0
+    import training
+    from training.checkpoint import check_environment
+
+    agent = training.load(config.policy)
+    check_environment(agent.spec.to_json(), spec, config.policy)
+    return agent.policy, agent.counters.updates
+
+
+@contextmanager
+def _store(config: CollectConfig, spec: EnvironmentSpec) -> Iterator[Store]:
+    path = Path(config.store)
+    if not (path / "steps.zarr").exists():
+        store = storage.create(path, spec)
+    else:
+        store = storage.open(path, mode="r+")
+    try:
+        _check_store(config, spec, store)
+        yield store
+    finally:
+        store.close()
+
+
+def _check_store(config: CollectConfig, spec: EnvironmentSpec, store: Store) -> None:
+    from training.collector import reset_seed
+
+    for name in ("observation_space", "action_space"):
+        there, here = getattr(store.env_spec, name), getattr(spec, name)
+        if there != here:
+            raise SchemaMismatchError(
+                f"{store.path} holds steps of {store.env_spec.id} with {name} {there}, but "
+                f"{spec.id} has {here}; give another --store"
+            )
+    first = reset_seed(config.seed, 0, 0)
+    used = (store.records(s.id) for s in store.segments)
+    if any(first in records["seed"][records["seed_known"]] for records in used):
+        raise ConfigError(
+            f"{store.path} was collected with --seed={config.seed} before: the same episodes would "
+            "be written again. Give another --seed."
+        )
+
+
+def _announce(config: CollectConfig, store: Store) -> None:
+    """Says what the steps will need, and warns when the disk has less."""
+    import shutil
+
+    needed = config.steps * store.schema.row_bytes
+    free = shutil.disk_usage(store.path).free
+    print(
+        f"{store.env_spec.id}: {config.steps:,} steps need about {byte_text(needed)}, "
+        f"{byte_text(free)} are free"
+    )
+    if needed > free:
+        print("sharpwave: warning: the disk will fill up before the end", file=sys.stderr)

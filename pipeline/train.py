@@ -1,0 +1,182 @@
+"""`sharpwave train`: a run by config files, or a run resumed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pipeline.curve import show_curve
+from pipeline.run_folder import RunFolder
+from pipeline.settings import SettingsParser, split_words
+from storage.errors import ConfigError
+
+if TYPE_CHECKING:
+    from training.config import RunConfig
+
+__all__ = ["Run", "main", "read_config", "train"]
+
+_USAGE: Final = (
+    "CONFIG [CONFIG ...] [--SECTION.NAME=VALUE ...]\n"
+    "       sharpwave train --resume RUN [--loop.steps=MORE ...]"
+)
+_DESCRIPTION: Final = (
+    "Trains by the settings of config files, the later ones winning, and of the command line, "
+    "which wins over them. A run is kept in runs/NAME."
+)
+_EXTRA: Final = {
+    "resume": "a run's folder: go on where its last checkpoint was written",
+    "offline": "train from this store, without acting (the same as --replay.store)",
+    "runs": "the folder that holds the runs (default: runs)",
+}
+_CHANGEABLE: Final = ("loop.steps", "loop.updates_per_step", "evaluation", "logging", "checkpoint")
+"""What may differ when a run is resumed; anything else would make it another run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What is to be trained, and where; `checkpoint` where a run is resumed."""
+
+    config: RunConfig
+    folder: RunFolder
+    checkpoint: Path | None = None
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs the verb."""
+    files, options = split_words(arguments)
+    values = _parser().parse([Path(file) for file in files], options)
+    resume = values.pop("resume", None)
+    if resume is None:
+        run = _new_run(files, values)
+    elif files:
+        raise ConfigError(f"--resume takes the run's own settings; leave out {' '.join(files)}")
+    else:
+        run = _resumed_run(Path(resume), options)
+    train(run)
+    return 0
+
+
+def read_config(files: Sequence[Path], options: Sequence[str] = ()) -> RunConfig:
+    """The settings of `files` and options such as "--loop.steps=500"."""
+    return _config(_parser().parse(files, options))
+
+
+def train(run: Run) -> None:
+    """Trains until the budget is spent, then prints the curve and what to try next.
+
+    Raises `KeyboardInterrupt` that says what is kept when the user stops it.
+    """
+    import training
+
+    module, data = training.build(run.config, run.folder.path)
+    trainer = training.trainer(run.config, run.folder.path)
+    print(f"{run.folder.path}: {run.config.environment.id}, {run.config.loop.steps:,} steps")
+    try:
+        trainer.fit(module, data, ckpt_path=run.checkpoint, weights_only=True)
+    except SystemExit:
+        if not trainer.interrupted:
+            raise
+    if trainer.interrupted:
+        raise KeyboardInterrupt(_kept(run.folder, module.environment_steps))
+    counters = module.counters
+    print(
+        f"\n{counters.environment_steps:,} steps and {counters.updates:,} updates "
+        f"in {_duration(counters.wall_time)}\n"
+    )
+    _show_result(run.folder)
+
+
+def _show_result(folder: RunFolder) -> None:
+    if folder.store.is_dir():
+        show_curve(folder)
+        print(f"\nsharpwave inspect {folder.store}")
+    print(f"sharpwave evaluate {folder.path} --episodes 20")
+
+
+def _parser() -> SettingsParser:
+    from training.config import RunConfig
+
+    return SettingsParser("train", _USAGE, _DESCRIPTION, RunConfig, _EXTRA)
+
+
+def _config(values: dict[str, Any]) -> RunConfig:
+    from training.config import RunConfig
+    from training.config_file import from_mapping
+
+    offline = values.pop("offline", None)
+    if offline is not None:
+        values.setdefault("replay", {})["store"] = offline
+        values.setdefault("loop", {})["warmup"] = 0
+    for name in _EXTRA:
+        values.pop(name, None)
+    return from_mapping(RunConfig, values)
+
+
+def _new_run(files: Sequence[str], values: dict[str, Any]) -> Run:
+    if not files and "id" not in values.get("environment", {}):
+        raise ConfigError(
+            "nothing to train: name a config file, as `sharpwave train configs/hopper.yaml`, "
+            "or a run to go on with by --resume RUN"
+        )
+    runs = Path(values.get("runs") or "runs")
+    config = _config(values)
+    return Run(config, RunFolder.unused(runs / config.name))
+
+
+def _resumed_run(path: Path, options: Sequence[str]) -> Run:
+    from training.checkpoint import AGENT_KEY, last_checkpoint, read_checkpoint
+
+    folder = RunFolder.existing(path)
+    own = [option for option in options if not option.startswith(("--resume", "--runs"))]
+    config = read_config([folder.config], own)
+    _check_changes(read_config([folder.config]), config)
+    checkpoint = last_checkpoint(path)
+    done = int(read_checkpoint(checkpoint)[AGENT_KEY]["counters"]["environment_steps"])
+    if done >= config.loop.steps:
+        raise ConfigError(
+            f"{path} has taken its {done:,} steps; go on by --loop.steps={2 * done} or another "
+            "number above that"
+        )
+    return Run(config, folder, checkpoint)
+
+
+def _check_changes(before: RunConfig, after: RunConfig) -> None:
+    from training.config_file import to_mapping
+
+    old, new = _flat(to_mapping(before)), _flat(to_mapping(after))
+    changed = [name for name in new if new[name] != old.get(name)]
+    refused = [name for name in changed if not name.startswith(_CHANGEABLE)]
+    if refused:
+        raise ConfigError(
+            f"a resumed run cannot change {', '.join(refused)}; only {', '.join(_CHANGEABLE)} may "
+            "differ. Start a new run for anything else."
+        )
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        inner = _flat(value, f"{prefix}{key}.") if isinstance(value, dict) and value else None
+        flat |= {f"{prefix}{key}": value} if inner is None else inner
+    return flat
+
+
+def _kept(folder: RunFolder, steps: int) -> str:
+    episodes = (
+        f"The episodes of {steps:,} steps are kept in {folder.store}. "
+        if folder.store.is_dir()
+        else ""
+    )
+    if (folder.checkpoints / "last.ckpt").is_file():
+        return f"{episodes}Go on by `sharpwave train --resume {folder.path}`."
+    return (
+        f"{episodes}No checkpoint was written yet, so the run cannot be resumed: choose another "
+        f"--name, or learn from its steps by --offline {folder.store}."
+    )
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{seconds:.1f} s"

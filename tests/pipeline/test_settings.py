@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pipeline.settings import SettingsParser, split_words
+from storage.errors import ConfigError
+from training.config import RunConfig
+from training.config_file import from_mapping, to_mapping
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+
+
+@pytest.fixture
+def parser() -> SettingsParser:
+    return SettingsParser("train", "CONFIG", "Trains.", RunConfig, {"resume": "a run"})
+
+
+def config(parser: SettingsParser, files: list[Path], *options: str) -> RunConfig:
+    return from_mapping(RunConfig, parser.parse(files, options))
+
+
+def test_later_files_and_the_command_line_win(parser: SettingsParser, tmp_path: Path) -> None:
+    first, second = tmp_path / "a.yaml", tmp_path / "b.yaml"
+    first.write_text("environment: {id: Hopper-v5}\nseed: 1\nloop: {steps: 10, lanes: 2}\n")
+    second.write_text("seed: 2\nloop: {steps: 20}\n")
+    run = config(parser, [first, second], "--loop.steps=30", "--agent.refer.rule_1=false")
+    assert (run.environment.id, run.seed, run.loop.steps, run.loop.lanes) == ("Hopper-v5", 2, 30, 2)
+    assert run.agent.refer.rule_1 is False
+    assert run.agent.refer.rule_2 is True
+
+
+def test_lists_and_dictionaries(parser: SettingsParser) -> None:
+    run = config(
+        parser,
+        [],
+        "--environment.id=Hopper-v5",
+        '--environment.kwargs={"frame_skip": 2}',
+        '--environment.wrappers=[{"class_path": "TimeLimit", "kwargs": {"max_episode_steps": 9}}]',
+        "--agent.hidden=[8, 8]",
+    )
+    assert run.environment.kwargs == {"frame_skip": 2}
+    assert run.environment.wrappers[0].kwargs == {"max_episode_steps": 9}
+    assert run.agent.hidden == [8, 8]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("loop: {stps: 3}", "no setting 'loop.stps', did you mean 'loop.steps'?"),
+        ("agnt: {}", "no setting 'agnt'"),
+        ("steps: 3", "no setting 'steps', did you mean 'loop.steps'?"),
+        ("- 1", "holds list, not settings by name"),
+        ("loop: [", "is not valid YAML"),
+        ("loop: 3", "'loop' is a section of settings, not 3"),
+        ("environment: {id: A}\nloop: {steps: many}", "loop.steps"),
+        ("environment: {id: A}\nloop: {steps: 0}", "loop.steps is 0"),
+        ("seed: 1", "environment lacks id"),
+    ],
+)
+def test_bad_files_are_named(
+    parser: SettingsParser, tmp_path: Path, text: str, message: str
+) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=".") as caught:
+        config(parser, [file])
+    assert message in str(caught.value)
+
+
+def test_missing_file_gets_the_nearest_name(parser: SettingsParser, tmp_path: Path) -> None:
+    (tmp_path / "hopper.yaml").write_text("seed: 1")
+    with pytest.raises(ConfigError, match=r"did you mean '.*hopper.yaml'"):
+        parser.parse([tmp_path / "hoper.yaml"], [])
+
+
+def test_unknown_option_gets_the_nearest_name(parser: SettingsParser) -> None:
+    with pytest.raises(ConfigError, match="no option --loop.step, did you mean '--loop.steps'"):
+        parser.parse([], ["--loop.step=3"])
+
+
+def test_own_options_come_back_as_text(parser: SettingsParser) -> None:
+    assert parser.parse([], ["--resume=runs/7"])["resume"] == "runs/7"
+
+
+def test_split_words_joins_values_with_their_options() -> None:
+    words = ["a.yaml", "--seed", "3", "b.yaml", "--name=x", "--loop.steps", "-1", "--help"]
+    assert split_words(words) == (
+        ["a.yaml", "b.yaml"],
+        ["--seed=3", "--name=x", "--loop.steps=-1", "--help"],
+    )
+    with pytest.raises(ConfigError, match="--seed has no value"):
+        split_words(["--seed"])
+
+
+def leaves(values: dict[str, Any], prefix: str = "") -> set[str]:
+    found: set[str] = set()
+    for key, value in values.items():
+        nested = isinstance(value, dict) and value
+        found |= leaves(value, f"{prefix}{key}.") if nested else {f"{prefix}{key}"}
+    return found
+
+
+def test_vracer_yaml_shows_every_setting_at_its_default(parser: SettingsParser) -> None:
+    file = CONFIGS / "vracer.yaml"
+    run = config(parser, [file])
+    defaults = to_mapping(RunConfig(run.environment))
+    assert to_mapping(run) == defaults
+    assert leaves(yaml.safe_load(file.read_text())) == leaves(defaults)
+
+
+@pytest.mark.parametrize("file", sorted(CONFIGS.glob("*.yaml")), ids=lambda file: file.stem)
+def test_every_config_is_valid_and_commented(parser: SettingsParser, file: Path) -> None:
+    base = [CONFIGS / "hopper.yaml"] if "environment:" not in file.read_text() else []
+    run = config(parser, [*base, file])
+    assert dataclasses.is_dataclass(run)
+    assert file.read_text().startswith("# ")
+
+
+def test_er_switches_both_rules_off(parser: SettingsParser) -> None:
+    run = config(parser, [CONFIGS / "hopper.yaml", CONFIGS / "er.yaml"])
+    assert (run.agent.refer.rule_1, run.agent.refer.rule_2) == (False, False)

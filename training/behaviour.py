@@ -7,10 +7,11 @@ import math
 import numpy as np
 
 from storage.kernel import Bytes, Floats32, kernel
+from storage.layout import BehaviourKind
 
 __all__ = ["GAUSSIAN", "UNIFORM", "behaviour_log_density", "describe_behaviour"]
 
-GAUSSIAN, UNIFORM = 1, 3
+GAUSSIAN, UNIFORM = int(BehaviourKind.GAUSSIAN), int(BehaviourKind.UNIFORM)
 """The kinds of behaviour that have a density of the raw action, as numbers for kernels."""
 
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -25,7 +26,7 @@ def behaviour_log_density(raw_action: Floats32, behaviour: Floats32, kind: int) 
     A Gaussian behaviour is its mean, then its standard deviation (2 A numbers). A uniform one over
     the box, where raw actions fill [-1, 1], needs no parameters.
     """
-    size = raw_action.shape[0]
+    size: int = raw_action.shape[0]
     if kind == UNIFORM:
         return -size * _LOG_2
     if kind != GAUSSIAN:

@@ -74,3 +74,12 @@ def make_drift(longest: int = 12) -> Drift:
 
 
 gymnasium.register("ZooDrift-v0", entry_point=Drift, max_episode_steps=50)
+
+
+class LongDrift(Drift):
+    """Episodes of at least 45 steps."""
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        shown = super().reset(seed=seed)
+        self._left += 40
+        return shown

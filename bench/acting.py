@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +32,7 @@ def matrix_products() -> float:
     """Three matrix-vector products with preallocated results, nothing else."""
     draw = np.random.default_rng(0)
     sizes = [OBSERVATIONS, HIDDEN, HIDDEN, 1 + ACTIONS]
-    weights = [draw.normal(size=(b, a)).astype(np.float32) for a, b in zip(sizes, sizes[1:], strict=False)]
+    weights = [draw.normal(size=(b, a)).astype(np.float32) for a, b in pairwise(sizes)]
     states = [draw.normal(size=size).astype(np.float32) for size in sizes]
 
     def products() -> None:

@@ -23,7 +23,7 @@ EPISODE: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """One made-up episode of `EPISODE` steps, in the dtypes that the environment and policy give."""
+    """A made-up episode of `EPISODE` steps, in the dtypes that environment and policy give."""
 
     observations: npt.NDArray[np.float64]
     actions: npt.NDArray[np.float32]

@@ -49,8 +49,7 @@ def measure(folder: Path) -> list[Figure]:
     trainer = training.trainer(config, folder, callbacks=[watch], logger=False)
     trainer.fit(module, data)
     limit = 1 / (
-        1 / collecting.bare_rate()
-        + (acting.matrix_products() + updating.matrix_products()) / 1e6
+        1 / collecting.bare_rate() + (acting.matrix_products() + updating.matrix_products()) / 1e6
     )
     details = {"environment": ENVIRONMENT, "updates_per_step": 1, "batch": 256}
     name = "bare gymnasium and matrix products"

@@ -32,9 +32,10 @@ def measure(folder: Path) -> list[Figure]:
     limit = _gather(store.schema.row_bytes, view.n_steps)
     view.close()
     store.close()
+    name = "gathering as many packed rows"
     return [
-        Figure("draw a batch", "µs", value, limit, "gathering as many packed rows", details),
-        Figure("feed a batch back", "µs", feed_back, limit, "gathering as many packed rows", details),
+        Figure("draw a batch", "µs", value, limit, name, details),
+        Figure("feed a batch back", "µs", feed_back, limit, name, details),
     ]
 
 

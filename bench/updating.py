@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import torch
@@ -38,7 +39,7 @@ def matrix_products() -> float:
     """Products of forward and backward with preallocated results, nothing else."""
     sizes = [OBSERVATIONS, HIDDEN, HIDDEN, 1 + ACTIONS]
     layers = []
-    for fan_in, fan_out in zip(sizes, sizes[1:], strict=False):
+    for fan_in, fan_out in pairwise(sizes):
         inputs, weight = torch.randn(BATCH, fan_in), torch.randn(fan_out, fan_in)
         gradient = torch.randn(BATCH, fan_out)
         outputs = torch.empty_like(gradient), torch.empty_like(weight), torch.empty_like(inputs)

@@ -114,7 +114,6 @@ def _act(config: CollectConfig, store: Store, policy: Policy, update: int) -> bo
         with store.writer(
             lanes=config.lanes,
             run=config.run or f"collect-{config.seed}",
-            window=config.steps,
             nonfinite=config.nonfinite,
         ) as writer:
             collector = Collector(lanes, writer, policy, seed=config.seed)
@@ -154,7 +153,7 @@ def _progress(steps: int) -> Iterator[Any]:
 def _policy(config: CollectConfig, spec: EnvironmentSpec) -> tuple[Policy, int]:
     """The policy that acts, and how many updates it has seen."""
     if config.policy == "random":
-        from training.random_policy import RandomPolicy
+        from training.policy import RandomPolicy
 
         return RandomPolicy(spec.action_space, seed=config.seed), 0
     import training

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pipeline.parser import VerbParser, positive
 from pipeline.run_folder import RunFolder
+from storage.errors import ConfigError
 
 __all__ = ["main", "show_curve"]
 
@@ -30,6 +31,11 @@ def show_curve(run: RunFolder, *, window: int = 20) -> None:
     from pipeline.curve_text import curve_text
     from pipeline.learning_curve import read_learning_curve
 
+    if not run.store.is_dir():
+        raise ConfigError(
+            f"{run.path} has no store of its own, so no training episodes to draw: it learnt from "
+            f"a store without acting. Its numbers are in {run.metrics}."
+        )
     curve = read_learning_curve(run.path)
     print(curve_text(curve, window=window, unicode=_speaks_unicode()))
     picture = save_curve(curve, run.curve, title=run.path.resolve().name, window=window)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pipeline.learning_curve import LearningCurve, running_mean
 
@@ -15,7 +15,7 @@ __all__ = ["save_curve"]
 _BLUE: Final = "#2563a8"
 _ORANGE: Final = "#c8641e"
 _GREY: Final = "#6b7280"
-_STYLE: Final = {
+_STYLE: Final[dict[Any, Any]] = {
     "axes.edgecolor": "#9ca3af",
     "axes.grid": True,
     "axes.spines.right": False,

@@ -46,7 +46,8 @@ def curve_text(
 def _bars(curve: LearningCurve, window: int, width: int) -> Numbers:
     ends = curve.steps[-1] * np.arange(1, width + 1) / width
     ended = np.searchsorted(curve.steps, ends, side="right")
-    return running_mean(curve.returns, window)[np.maximum(ended - 1, 0)]
+    means = running_mean(curve.returns, window)
+    return np.asarray(means[np.maximum(ended - 1, 0)], dtype=np.float64)
 
 
 def _with_axes(lines: list[str], low: float, high: float, steps: float, unicode: bool) -> list[str]:

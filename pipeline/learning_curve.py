@@ -1,4 +1,4 @@
-"""What a run learnt: returns of its training episodes and ReF-ER's schedule, over environment steps."""
+"""What a run learnt: returns of its episodes and ReF-ER's schedule, by environment steps."""
 
 from __future__ import annotations
 

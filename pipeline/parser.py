@@ -16,9 +16,7 @@ class VerbParser(argparse.ArgumentParser):
     """`argparse` for the light verbs: no abbreviations, no exit in the middle of a program."""
 
     def __init__(self, verb: str, description: str) -> None:
-        super().__init__(
-            prog=f"sharpwave {verb}", description=description, allow_abbrev=False
-        )
+        super().__init__(prog=f"sharpwave {verb}", description=description, allow_abbrev=False)
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """The settings; raises `ConfigError` for what the verb does not know."""

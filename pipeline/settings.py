@@ -97,7 +97,7 @@ class SettingsParser:
     def _nested(self, parsed: Namespace) -> dict[str, Any]:
         values = parsed.as_dict()
         values.pop("config", None)
-        return cast(dict[str, Any], _without_unset(values))
+        return _without_unset(values)
 
 
 def split_words(words: Sequence[str]) -> tuple[list[str], list[str]]:

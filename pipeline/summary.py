@@ -221,9 +221,7 @@ class _OverlayPart:
         return int(self.draws.sum())
 
     @classmethod
-    def read(
-        cls, store: Store, overlay: Overlay, info: SegmentInfo
-    ) -> _OverlayPart:
+    def read(cls, store: Store, overlay: Overlay, info: SegmentInfo) -> _OverlayPart:
         """Copies what the summary needs; rows that the overlay has not reached count as zero."""
         kind = store.segment(info.id).array("kind")
         rows = np.flatnonzero(kind == RowKind.STEP)
@@ -237,9 +235,7 @@ class _OverlayPart:
         )
 
 
-def _top_priorities(
-    store: Store, parts: list[_OverlayPart], top: int
-) -> list[PriorityStep]:
+def _top_priorities(store: Store, parts: list[_OverlayPart], top: int) -> list[PriorityStep]:
     if not parts:
         return []
     priority = np.concatenate([part.priority for part in parts])
@@ -252,10 +248,15 @@ def _top_priorities(
     steps = []
     for i in np.argsort(-priority, kind="stable")[:top]:
         episode, step = _place(store, int(segment[i]), int(row[i]))
-        share = float(priority[i]) / total
         steps.append(
             PriorityStep(
-                int(segment[i]), int(row[i]), episode, step, float(priority[i]), share, int(draws[i])
+                segment=int(segment[i]),
+                row=int(row[i]),
+                episode=episode,
+                step=step,
+                priority=float(priority[i]),
+                share=float(priority[i]) / total,
+                drawn=int(draws[i]),
             )
         )
     return steps

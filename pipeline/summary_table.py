@@ -106,7 +106,7 @@ def _segments(summary: StoreSummary) -> Table:
             s.lane,
             f"{s.steps:,}",
             f"{s.episodes:,}",
-            "sealed" if s.sealed else "open",
+            "sealed" if s.sealed else "may grow",
             s.begun or "-",
             s.last_episode or "-",
         )
@@ -131,7 +131,14 @@ def _print_overlay(overlay: OverlaySummary, console: Console) -> None:
     )
     if overlay.top_priorities:
         rows = [
-            (f"{p.segment:06d}/{p.row}", p.episode, p.step, f"{p.priority:.6g}", f"{p.share:.3g}", p.drawn)
+            (
+                f"{p.segment:06d}/{p.row}",
+                p.episode,
+                p.step,
+                f"{p.priority:.6g}",
+                f"{p.share:.3g}",
+                p.drawn,
+            )
             for p in overlay.top_priorities
         ]
         headers = ["segment/row", "episode", "step", "priority", "share", "times drawn"]

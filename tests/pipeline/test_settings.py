@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 from typing import Any
 
@@ -67,9 +68,8 @@ def test_bad_files_are_named(
 ) -> None:
     file = tmp_path / "bad.yaml"
     file.write_text(text)
-    with pytest.raises(ConfigError, match=".") as caught:
+    with pytest.raises(ConfigError, match=re.escape(message)):
         config(parser, [file])
-    assert message in str(caught.value)
 
 
 def test_missing_file_gets_the_nearest_name(parser: SettingsParser, tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_missing_file_gets_the_nearest_name(parser: SettingsParser, tmp_path: Pa
 
 
 def test_unknown_option_gets_the_nearest_name(parser: SettingsParser) -> None:
-    with pytest.raises(ConfigError, match="no option --loop.step, did you mean '--loop.steps'"):
+    with pytest.raises(ConfigError, match=r"no option --loop\.step, did you mean '--loop\.steps'"):
         parser.parse([], ["--loop.step=3"])
 
 

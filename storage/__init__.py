@@ -7,9 +7,11 @@
 
 from __future__ import annotations
 
+from storage.content_hash import content_hash
 from storage.environment_spec import EnvironmentSpec
 from storage.episode_table import EpisodeRecord
 from storage.layout import BehaviourKind, Ending, RowKind
+from storage.orphans import rewind
 from storage.position import StorePosition
 from storage.store import Store, create, open  # noqa: A004
 
@@ -21,6 +23,8 @@ __all__ = [
     "RowKind",
     "Store",
     "StorePosition",
+    "content_hash",
     "create",
     "open",
+    "rewind",
 ]

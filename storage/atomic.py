@@ -49,7 +49,7 @@ def write_atomic(path: Path, data: bytes, staging: Path) -> None:
     with disk_full_as_error(path, len(data)):
         try:
             temporary.write_bytes(data)
-            os.replace(temporary, path)
+            temporary.replace(path)
         except OSError:
             temporary.unlink(missing_ok=True)
             raise

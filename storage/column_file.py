@@ -25,7 +25,7 @@ __all__ = ["ColumnFile", "shard_file_name"]
 
 
 def shard_file_name(column: Column) -> str:
-    """The name that Zarr gives to the one shard of the column: c.0, c.0.0, …"""
+    """The name that Zarr gives to the one shard of the column, such as c.0.0."""
     return ".".join(["c"] + ["0"] * (1 + len(column.shape)))
 
 

@@ -97,7 +97,9 @@ class LogHeader:
     def decode(cls, data: bytes, path: Path) -> tuple[LogHeader, int]:
         """The header at the start of a log file, and its size in bytes."""
         if len(data) < _PREFIX.size or not data.startswith(_MAGIC):
-            raise CorruptStoreError(f"{path} does not start as a commit log; restore it from a copy")
+            raise CorruptStoreError(
+                f"{path} does not start as a commit log; restore it from a copy"
+            )
         magic, version, size, record, checksum = _PREFIX.unpack_from(data)
         if version > FORMAT_VERSION:
             raise FormatVersionError(

@@ -30,12 +30,18 @@ __all__ = [
     "kernel",
     "load_f4",
     "load_f8",
+    "load_i1",
+    "load_i2",
     "load_i4",
     "load_i8",
     "load_u1",
+    "load_u2",
+    "load_u4",
+    "load_u8",
     "multiply_high",
     "prefetch",
     "store_f4",
+    "store_f8",
     "store_i4",
     "store_i8",
     "store_u1",
@@ -102,7 +108,12 @@ def _store(number: Any) -> Any:
     return store
 
 
+load_i1 = _load(types.int8)
+load_i2 = _load(types.int16)
 load_u1 = _load(types.uint8)
+load_u2 = _load(types.uint16)
+load_u4 = _load(types.uint32)
+load_u8 = _load(types.uint64)
 load_i4 = _load(types.int32)
 load_i8 = _load(types.int64)
 load_f4 = _load(types.float32)
@@ -111,6 +122,7 @@ store_u1 = _store(types.uint8)
 store_i4 = _store(types.int32)
 store_i8 = _store(types.int64)
 store_f4 = _store(types.float32)
+store_f8 = _store(types.float64)
 
 
 @intrinsic

@@ -92,7 +92,7 @@ class Lane:
         self.plan_address = self.plan.address
         self.allocated = segment.allocated
         self.last_row = segment.capacity - 1
-        self.kinds = memoryview(arrays["kind"])
+        self.kinds = memoryview(arrays["kind"])  # type: ignore[arg-type]
         self.plain = len(self.schema.observation) == 1 == len(self.schema.action)
         observation, action = self.schema.observation[0], self.schema.action[0]
         self.observations, self.actions = arrays[observation.name], arrays[action.name]
@@ -138,7 +138,11 @@ class Lane:
     def resume(self, note: OpenEpisodeNote, steps: int) -> None:
         """Go on with an episode whose rows are there."""
         self.start, self.row = note.start, note.start + steps
-        self.seed, self.lane_episode, self.begin_time = note.seed, note.lane_episode, note.begin_time
+        self.seed, self.lane_episode, self.begin_time = (
+            note.seed,
+            note.lane_episode,
+            note.begin_time,
+        )
         self.next_episode = note.lane_episode + 1
         self.is_open, self.pending, self.total = True, None, 0.0
         self.first_update = self.last_update = -1

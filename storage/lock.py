@@ -18,7 +18,7 @@ from storage.atomic import disk_full_as_error
 from storage.errors import SegmentLockedError
 from storage.layout import StorePaths
 
-__all__ = ["SegmentLock"]
+__all__ = ["SegmentLock", "next_segment"]
 
 _held: dict[tuple[int, int], int] = {}
 """(device, inode) of every lock file held, and the process that holds it."""
@@ -42,6 +42,13 @@ def _locked(path: Path, owner: str) -> SegmentLockedError:
         f"another live writer holds {path} ({owner or 'owner unknown'}). Let it finish or stop it; "
         "a new writer without continue_from takes segments of its own."
     )
+
+
+def next_segment(paths: StorePaths) -> int:
+    """The least id above all that were ever claimed."""
+    files = [*paths.locks.iterdir(), *paths.logs.iterdir()]
+    taken = [int(file.stem) for file in files if file.stem.isdigit()]
+    return max(taken, default=-1) + 1
 
 
 class SegmentLock:
@@ -87,9 +94,7 @@ class SegmentLock:
     @classmethod
     def claim(cls, paths: StorePaths) -> SegmentLock:
         """Take the next free segment id, atomically among all processes, and lock it."""
-        names = [*os.listdir(paths.locks), *os.listdir(paths.logs)]
-        taken = [int(name.split(".")[0]) for name in names if name[:6].isdigit()]
-        segment = max(taken, default=-1) + 1
+        segment = next_segment(paths)
         while True:
             path = paths.lock(segment)
             try:

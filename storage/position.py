@@ -42,7 +42,9 @@ class StorePosition:
     run: str
     lanes: tuple[LanePosition, ...]
     segments: tuple[tuple[int, int], ...]
-    """Every segment of the run so far, with the records in its log."""
+    """Every segment of the writer so far, with the records in its log."""
+    next_segment: int
+    """Segments from this id on did not exist yet."""
 
     def to_json(self) -> dict[str, Any]:
         """The position as JSON values."""
@@ -59,6 +61,7 @@ class StorePosition:
             run=described["run"],
             lanes=tuple(_lane(lane) for lane in described["lanes"]),
             segments=tuple((int(a), int(b)) for a, b in described["segments"]),
+            next_segment=described["next_segment"],
         )
 
 

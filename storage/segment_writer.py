@@ -43,7 +43,9 @@ def next_allocation(allocated: int, needed: int, row_bytes: int, capacity: int) 
     return min(align_up(target, INNER_ROWS), capacity)
 
 
-def publish_arrays(folder: Path, schema_columns: Any, rows: int, capacity: int, staging: Path) -> None:
+def publish_arrays(
+    folder: Path, schema_columns: Any, rows: int, capacity: int, staging: Path
+) -> None:
     """Show ``rows`` rows to foreign readers: the group for all columns at once, then each array."""
     documents = [(c.name, array_document(c, rows, capacity)) for c in schema_columns]
     write_atomic(folder / "zarr.json", encode(group_document({}, documents)), staging)
@@ -97,7 +99,9 @@ class SegmentWriter:
     ) -> SegmentWriter:
         """Claim the next id and make its segment. On DiskFullError nothing of it remains."""
         lock = SegmentLock.claim(paths)
-        header = LogHeader(uuid, lock.segment, [c.name for c in schema.columns], capacity, run, lane)
+        header = LogHeader(
+            uuid, lock.segment, [c.name for c in schema.columns], capacity, run, lane
+        )
         staged = paths.staging / segment_name(lock.segment)
         folder = paths.segment(lock.segment)
         note = paths.open_episode(lock.segment)
@@ -195,7 +199,7 @@ class SegmentWriter:
         self._log.refresh()
 
     def publish(self, interval: float = 0.0) -> None:
-        """Show the committed rows to foreign readers, unless that was done within ``interval`` s."""
+        """Show the committed rows to foreign readers, unless done within ``interval`` seconds."""
         if self._published_rows == self.rows:
             return
         now = time.monotonic()
@@ -213,15 +217,21 @@ class SegmentWriter:
         if not self.sealed:
             self._appender.seal(self.sequence, self.episodes, self.rows, time.time_ns())
             self._log.refresh()
-        self.close()
+        self._close(self.rows)
 
     def close(self) -> None:
-        """Publish, give back unused space and the lock; the segment may be taken up again."""
+        """Publish, give back unused space and the lock; the segment may be taken up again.
+
+        The row after the committed ones stays: it may hold the first observation of an episode
+        that a position remembers as open.
+        """
+        self._close(self.rows + 1)
+
+    def _close(self, rows: int) -> None:
         try:
             self.publish()
             for file in self._files:
-                file.shrink(self.rows)
-            self.allocated = min(self.allocated, align_up(self.rows, INNER_ROWS))
+                file.shrink(rows)
         finally:
             self.release()
 

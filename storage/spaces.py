@@ -31,7 +31,9 @@ __all__ = [
 ]
 
 _SUPPORTED = "Box, Discrete, MultiDiscrete, MultiBinary, and Dict or Tuple of these"
-_DTYPES = frozenset("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()) | {
+_DTYPES = frozenset(
+    ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+) | {
     "float16",
     "float32",
     "float64",
@@ -40,7 +42,8 @@ _DTYPES = frozenset("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64".spl
 
 def little_endian(dtype: Any) -> np.dtype[Any]:
     """The little-endian dtype, as numpy's own singleton (so that identity can be tested)."""
-    return np.dtype(np.dtype(dtype).newbyteorder("<").str)
+    text: str = np.dtype(dtype).newbyteorder("<").str
+    return np.dtype(text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,30 +10,41 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import njit
+
+from storage.kernel import (
+    load_f4,
+    load_f8,
+    load_i1,
+    load_i2,
+    load_i4,
+    load_i8,
+    load_u1,
+    load_u2,
+    load_u4,
+    load_u8,
+    store_f8,
+    store_i8,
+    store_u1,
+)
 
 __all__ = [
     "BAD_BOUND",
     "BAD_REWARD",
-    "CHECK_FIELDS",
-    "FLOAT_CODES",
-    "PLAN_CHECKS",
     "dtype_code",
     "store_step",
 ]
 
-PLAN_CHECKS = 7
+_PLAN_CHECKS = 7
 """Where the check lines start: after six addresses (0 = no such column) and their count."""
-CHECK_FIELDS = 7
+_CHECK_FIELDS = 7
 """A line: data address, row bytes, numbers, dtype code, row shift, low and high address or 0."""
 BAD_REWARD = -1
 BAD_BOUND = 1 << 20
 _DTYPES = (
-    "float64 float32 float16 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool".split()
+    *("float64", "float32", "float16", "int8", "int16", "int32", "int64"),
+    *("uint8", "uint16", "uint32", "uint64", "bool"),
 )
-FLOAT_CODES = 3
-"""Codes below this are floating point."""
 
 
 def dtype_code(dtype: np.dtype[Any]) -> int:
@@ -41,53 +52,18 @@ def dtype_code(dtype: np.dtype[Any]) -> int:
     return _DTYPES.index(dtype.name)
 
 
-def _loader(kind: Any) -> Any:
-    @intrinsic
-    def load(typing_context, address):  # type: ignore[no-untyped-def]
-        def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-            pointer_type = context.get_data_type(kind).as_pointer()
-            pointer = builder.inttoptr(arguments[0], pointer_type)
-            return builder.load(pointer)
-
-        return kind(types.int64), generate
-
-    return load
-
-
-def _storer(kind: Any) -> Any:
-    @intrinsic
-    def store(typing_context, address, value):  # type: ignore[no-untyped-def]
-        def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-            pointer_type = context.get_data_type(kind).as_pointer()
-            pointer = builder.inttoptr(arguments[0], pointer_type)
-            builder.store(arguments[1], pointer)
-            return context.get_dummy_value()
-
-        return types.void(types.int64, kind), generate
-
-    return store
-
-
-_float64, _float32 = _loader(types.float64), _loader(types.float32)
-_int8, _int16, _int32, _int64 = map(_loader, (types.int8, types.int16, types.int32, types.int64))
-_uint8, _uint16, _uint32 = map(_loader, (types.uint8, types.uint16, types.uint32))
-_uint64 = _loader(types.uint64)
-_store_float64, _store_int64 = _storer(types.float64), _storer(types.int64)
-_store_uint8 = _storer(types.uint8)
-
-
 @njit("int64(int64, int64, int64, int64)", cache=True, error_model="numpy")
 def _check_float64(data, count, low, high):  # type: ignore[no-untyped-def]
     total = 0.0
     for i in range(count):
-        value = _float64(data + 8 * i)
+        value = load_f8(data + 8 * i)
         total += value - value
     if total != 0.0:
         return 1
     if low:
         for i in range(count):
-            value = _float64(data + 8 * i)
-            if value < _float64(low + 8 * i) or value > _float64(high + 8 * i):
+            value = load_f8(data + 8 * i)
+            if value < load_f8(low + 8 * i) or value > load_f8(high + 8 * i):
                 return 2
     return 0
 
@@ -96,14 +72,14 @@ def _check_float64(data, count, low, high):  # type: ignore[no-untyped-def]
 def _check_float32(data, count, low, high):  # type: ignore[no-untyped-def]
     total = np.float32(0.0)
     for i in range(count):
-        value = _float32(data + 4 * i)
+        value = load_f4(data + 4 * i)
         total += value - value
     if total != 0.0:
         return 1
     if low:
         for i in range(count):
-            value = _float32(data + 4 * i)
-            if value < _float32(low + 4 * i) or value > _float32(high + 4 * i):
+            value = load_f4(data + 4 * i)
+            if value < load_f4(low + 4 * i) or value > load_f4(high + 4 * i):
                 return 2
     return 0
 
@@ -117,14 +93,14 @@ def _half_order(bits):  # type: ignore[no-untyped-def]
 @njit("int64(int64, int64, int64, int64)", cache=True)
 def _check_float16(data, count, low, high):  # type: ignore[no-untyped-def]
     for i in range(count):
-        bits = np.int64(_uint16(data + 2 * i))
+        bits = np.int64(load_u2(data + 2 * i))
         if (bits & 0x7C00) == 0x7C00:
             return 1
         if low:
             value = _half_order(bits)
-            if value < _half_order(np.int64(_uint16(low + 2 * i))):
+            if value < _half_order(np.int64(load_u2(low + 2 * i))):
                 return 2
-            if value > _half_order(np.int64(_uint16(high + 2 * i))):
+            if value > _half_order(np.int64(load_u2(high + 2 * i))):
                 return 2
     return 0
 
@@ -132,18 +108,18 @@ def _check_float16(data, count, low, high):  # type: ignore[no-untyped-def]
 @njit("int64(int64, int64)", cache=True)
 def _integer(address, code):  # type: ignore[no-untyped-def]
     if code == 3:
-        return np.int64(_int8(address))
+        return np.int64(load_i1(address))
     if code == 4:
-        return np.int64(_int16(address))
+        return np.int64(load_i2(address))
     if code == 5:
-        return np.int64(_int32(address))
+        return np.int64(load_i4(address))
     if code == 6:
-        return _int64(address)
+        return load_i8(address)
     if code == 8:
-        return np.int64(_uint16(address))
+        return np.int64(load_u2(address))
     if code == 9:
-        return np.int64(_uint32(address))
-    return np.int64(_uint8(address))
+        return np.int64(load_u4(address))
+    return np.int64(load_u1(address))
 
 
 @njit("int64(int64, int64, int64, int64, int64)", cache=True)
@@ -157,7 +133,7 @@ def _check_integer(data, count, code, low, high):  # type: ignore[no-untyped-def
         width = 8
     for i in range(0, count * width, width):
         if code == 10:
-            if _uint64(data + i) < _uint64(low + i) or _uint64(data + i) > _uint64(high + i):
+            if load_u8(data + i) < load_u8(low + i) or load_u8(data + i) > load_u8(high + i):
                 return 2
         else:
             value = _integer(data + i, code)
@@ -176,19 +152,20 @@ def store_step(  # type: ignore[no-untyped-def]
 ):
     """Check and finish one step; 0 when stored, else what was wrong.
 
-    ``present``: bits 0 and 1 say whether the first two checks apply; all others do. Returns BAD_REWARD, or 1 + i for a number
-    that is not finite in check i, or BAD_BOUND + i for one outside its bounds.
+    ``present``: bits 0 and 1 say whether the first two checks apply; all others do. Returns
+    BAD_REWARD, or 1 + i for a number that is not finite in check i, or BAD_BOUND + i for one
+    outside its bounds.
     """
     if reward - reward != 0.0:
         return BAD_REWARD
-    line = plan + 8 * PLAN_CHECKS
-    for i in range(_int64(plan + 48)):
+    line = plan + 8 * _PLAN_CHECKS
+    for i in range(load_i8(plan + 48)):
         if i > 1 or (present >> i) & 1:
-            count = _int64(line + 16)
-            code = _int64(line + 24)
-            data = _int64(line) + (row + _int64(line + 32)) * _int64(line + 8)
-            low = _int64(line + 40)
-            high = _int64(line + 48)
+            count = load_i8(line + 16)
+            code = load_i8(line + 24)
+            data = load_i8(line) + (row + load_i8(line + 32)) * load_i8(line + 8)
+            low = load_i8(line + 40)
+            high = load_i8(line + 48)
             if code == 0:
                 bad = _check_float64(data, count, low, high)
             elif code == 1:
@@ -201,12 +178,12 @@ def store_step(  # type: ignore[no-untyped-def]
                 return 1 + i
             if bad == 2:
                 return BAD_BOUND + i
-        line += 8 * CHECK_FIELDS
-    _store_float64(_int64(plan) + 8 * row, reward)
-    _store_uint8(_int64(plan + 8) + row, np.uint8(terminated))
-    _store_uint8(_int64(plan + 16) + row, np.uint8(truncated))
-    _store_uint8(_int64(plan + 24) + row, np.uint8(behaviour_kind))
-    _store_int64(_int64(plan + 32) + 8 * row, policy_update)
-    if _int64(plan + 40):
-        _store_uint8(_int64(plan + 40) + row, np.uint8(life_lost))
+        line += 8 * _CHECK_FIELDS
+    store_f8(load_i8(plan) + 8 * row, reward)
+    store_u1(load_i8(plan + 8) + row, np.uint8(terminated))
+    store_u1(load_i8(plan + 16) + row, np.uint8(truncated))
+    store_u1(load_i8(plan + 24) + row, np.uint8(behaviour_kind))
+    store_i8(load_i8(plan + 32) + 8 * row, policy_update)
+    if load_i8(plan + 40):
+        store_u1(load_i8(plan + 40) + row, np.uint8(life_lost))
     return 0

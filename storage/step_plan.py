@@ -36,7 +36,9 @@ class StepPlan:
         head = [int(arrays[name].ctypes.data) for name in scalars]
         head.append(int(arrays["life_lost"].ctypes.data) if schema.life_loss else 0)
         head.append(len(self._lines))
-        self._array = np.array(head + sum(self._lines, []), dtype=np.int64)
+        self._array = np.array(
+            head + [field for line in self._lines for field in line], dtype=np.int64
+        )
         self.address = int(self._array.ctypes.data)
 
     def _optional(self, arrays: dict[str, np.ndarray[Any, Any]], name: str) -> int:

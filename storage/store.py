@@ -107,7 +107,7 @@ def _build(root: Path, schema: Schema, env_spec: EnvironmentSpec) -> None:
             for folder in paths.folders():
                 folder.mkdir()
             (paths.steps / "zarr.json").write_bytes(encode(group_document(attributes)))
-            os.rename(staged, root)
+            staged.rename(root)
         except BaseException:
             shutil.rmtree(staged, ignore_errors=True)
             raise
@@ -168,8 +168,7 @@ class Store:
 
     def refresh(self) -> bool:
         """Take in what was committed since; True when there was anything."""
-        names = sorted(name for name in os.listdir(self.paths.logs) if name.endswith(".log"))
-        found = {int(name[:-4]) for name in names}
+        found = {int(file.stem) for file in self.paths.logs.glob("*.log")}
         changed = bool(self._logs.keys() - found)
         for gone in self._logs.keys() - found:
             del self._logs[gone]
@@ -177,6 +176,12 @@ class Store:
         for segment in sorted(found):
             changed |= self._refresh_segment(segment)
         return changed
+
+    def reload(self) -> None:
+        """Forget what was read and read it anew, after a rewind replaced files."""
+        self._logs.clear()
+        self._mapped.clear()
+        self.refresh()
 
     def _refresh_segment(self, segment: int) -> bool:
         log = self._logs.get(segment)
@@ -300,8 +305,7 @@ class Store:
         """Raise ReadOnlyStoreError when the store was opened for reading."""
         if self.mode == "r":
             raise ReadOnlyStoreError(
-                f"{purpose} needs {self.path} opened for writing; use "
-                "storage.open(path, mode='r+')"
+                f"{purpose} needs {self.path} opened for writing; use storage.open(path, mode='r+')"
             )
 
     def writer(

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from storage.errors import CheckpointError
 from storage.lane import Lane
 from storage.layout import StorePaths
+from storage.lock import next_segment
 from storage.open_episode import OpenEpisodeNote, write_note
 from storage.position import LanePosition, OpenPosition, StorePosition
 from storage.schema import Schema
@@ -27,11 +28,15 @@ def _capture_lane(line: Lane) -> LanePosition:
 
 
 def capture(
-    store_uuid: str, run: str, lanes: Sequence[Lane], segments: Mapping[int, int]
+    paths: StorePaths, store_uuid: str, run: str, lanes: Sequence[Lane], segments: Mapping[int, int]
 ) -> StorePosition:
     """The position of all lanes; every pending commit must have been settled."""
     return StorePosition(
-        store_uuid, run, tuple(map(_capture_lane, lanes)), tuple(sorted(segments.items()))
+        store_uuid=store_uuid,
+        run=run,
+        lanes=tuple(map(_capture_lane, lanes)),
+        segments=tuple(sorted(segments.items())),
+        next_segment=next_segment(paths),
     )
 
 
@@ -63,8 +68,8 @@ def _restore_lane(paths: StorePaths, schema: Schema, line: Lane, kept: LanePosit
     line.bind(segment)
     if (segment.sequence, segment.rows) != (kept.sequence, kept.rows):
         raise CheckpointError(
-            f"segment {kept.segment} of {paths.root} holds {segment.sequence} records, the position "
-            f"{kept.sequence}; rewind the store to the position first (storage.rewind)"
+            f"segment {kept.segment} of {paths.root} holds {segment.sequence} records, the "
+            f"position {kept.sequence}; rewind the store to the position first (storage.rewind)"
         )
     if kept.open is not None:
         note = OpenEpisodeNote(

@@ -1,0 +1,204 @@
+"""Going back to a position: what a run wrote after it moves to ``orphans/``, kept but not read."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from storage.atomic import disk_full_as_error, write_atomic
+from storage.column_file import ColumnFile
+from storage.commit_log import CommitLog, record_dtype
+from storage.errors import CheckpointError
+from storage.layout import INNER_ROWS, StorePaths, align_up, segment_name
+from storage.lock import SegmentLock
+from storage.overlay import OVERLAY_COLUMNS
+from storage.position import LanePosition, OpenPosition, StorePosition
+from storage.segment import header_of
+from storage.segment_writer import SegmentWriter
+
+if TYPE_CHECKING:
+    from storage.store import Store
+
+__all__ = ["rewind"]
+
+
+def rewind(store: Store, position: StorePosition, run: str) -> None:
+    """Take everything that ``run`` wrote after ``position`` out of the store.
+
+    Whole segments, log records and rows after it move to ``orphans/`` (columns as .npy, the log's
+    tail, a JSON note). Rows of episodes that were open at the position stay, so that
+    ``store.writer(continue_from=position)`` goes on with them. Doing it again changes nothing.
+
+    Raises SegmentLockedError when a writer of the run lives, CheckpointError when the store lacks
+    what the position names.
+    """
+    store.require_writable("rewind")
+    if position.store_uuid != store.uuid:
+        raise CheckpointError(
+            f"the position belongs to store {position.store_uuid}, {store.path} is {store.uuid}; "
+            "give the store that the checkpoint was made with"
+        )
+    store.refresh()
+    kept = dict(position.segments)
+    missing = [segment for segment in kept if not store.paths.log(segment).exists()]
+    if missing:
+        raise CheckpointError(
+            f"{store.path} has no segment {segment_name(missing[0])}, which the position names; "
+            "the store was changed since the checkpoint"
+        )
+    own = [info.id for info in store.segments if info.run == run]
+    for lock in [SegmentLock.acquire(store.paths, segment) for segment in {*own, *kept}]:
+        lock.release()
+    for segment in own:
+        if segment not in kept and segment >= position.next_segment:
+            _orphan_segment(store, segment)
+    lanes = {lane.segment: lane for lane in position.lanes if lane.segment is not None}
+    for segment, sequence in kept.items():
+        log = store.log(segment)
+        if not (log.sealed and log.sequence == sequence):
+            _cut_segment(store, segment, sequence, lanes.get(segment))
+    store.reload()
+
+
+def _orphanage(store: Store, segment: int) -> Path:
+    """A new folder below orphans/."""
+    serial = 0
+    while True:
+        folder = store.paths.orphans / f"{segment_name(segment)}.{serial:03d}"
+        try:
+            folder.mkdir()
+            return folder
+        except FileExistsError:
+            serial += 1
+
+
+def _orphan_segment(store: Store, segment: int) -> None:
+    """Move all files of a segment away; its id is free again."""
+    paths = store.paths
+    lock = SegmentLock.acquire(paths, segment)
+    folder = _orphanage(store, segment)
+    name = segment_name(segment)
+    try:
+        _move(paths.log(segment), folder / "log")
+        _move(paths.open_episode(segment), folder / "open")
+        _move(paths.segment(segment), folder / "steps")
+        _move(paths.episode_table(segment), folder / "episodes.arrow")
+        for overlay in paths.overlays.glob("*.zarr"):
+            _move(overlay / name, folder / f"overlay.{overlay.stem}")
+    finally:
+        lock.discard()
+
+
+def _move(source: Path, target: Path) -> None:
+    if source.exists():
+        source.rename(target)
+
+
+def _cut_segment(store: Store, segment: int, sequence: int, lane: LanePosition | None) -> None:
+    """Cut the log after ``sequence`` records, and the rows after the committed and open ones."""
+    opened = lane.open if lane is not None else None
+    writer = SegmentWriter.open(store.paths, store.schema, segment)
+    try:
+        if writer.sequence < sequence:
+            raise CheckpointError(
+                f"segment {segment_name(segment)} of {store.path} has {writer.sequence} records, "
+                f"the position {sequence}; the store lost data since the checkpoint"
+            )
+        tail = _log_tail(store.paths, segment, sequence)
+        keep = _rows_after(store.paths, segment, sequence)
+        if opened is not None:
+            keep = opened.start + opened.steps
+        written = np.flatnonzero(writer.arrays["kind"][keep : writer.allocated])
+        if not tail and not len(written):
+            return
+        end = min(keep + int(written[-1]) + 2, writer.allocated) if len(written) else keep
+        _save(store, writer, tail, keep, end)
+        if tail:
+            _cut_log(store.paths, segment, sequence)
+        _reset_rows(writer, opened, keep, end)
+        _reset_overlays(store, segment, keep, end)
+    finally:
+        writer.release()
+    _publish(store, segment)
+
+
+def _cut_at(log: CommitLog, sequence: int) -> int:
+    """Byte at which the record number ``sequence`` starts."""
+    header = header_of(log)
+    return len(header.encode()) + sequence * record_dtype(len(header.columns)).itemsize
+
+
+def _log_tail(paths: StorePaths, segment: int, sequence: int) -> bytes:
+    log = CommitLog(paths.log(segment))
+    data = log.path.read_bytes()
+    return data[_cut_at(log, sequence) :]
+
+
+def _rows_after(paths: StorePaths, segment: int, sequence: int) -> int:
+    """Committed rows when the log has only its first ``sequence`` records."""
+    log = CommitLog(paths.log(segment))
+    records = log.records[log.records["sequence"] < sequence]
+    return int(records["start"][-1] + records["length"][-1] + 1) if len(records) else 0
+
+
+def _cut_log(paths: StorePaths, segment: int, sequence: int) -> None:
+    log = CommitLog(paths.log(segment))
+    data = log.path.read_bytes()
+    write_atomic(log.path, data[: _cut_at(log, sequence)], paths.staging)
+
+
+def _save(store: Store, writer: SegmentWriter, tail: bytes, first: int, end: int) -> None:
+    """Copy rows [first, end) and the log's tail to a new folder below orphans/."""
+    folder = _orphanage(store, writer.id)
+    with disk_full_as_error(folder, len(tail)):
+        for name, array in writer.arrays.items():
+            np.save(folder / f"{name}.npy", array[first:end])
+        (folder / "log.tail").write_bytes(tail)
+        note = {"segment": writer.id, "first_row": first, "end_row": end, "time": time.time_ns()}
+        (folder / "orphan.json").write_text(json.dumps(note, indent=2))
+
+
+def _reset_rows(writer: SegmentWriter, opened: OpenPosition | None, keep: int, end: int) -> None:
+    """Make rows [keep, end) rows that were never written.
+
+    Of an open episode, row ``keep`` still holds the current observation, and its last step did not
+    end it, whatever a salvage wrote there since.
+    """
+    kept: set[str] = set()
+    if opened is not None:
+        kept = {leaf.name for leaf in writer.schema.observation}
+        kept |= {column.name for item in writer.schema.info for column in item.columns}
+    for name, array in writer.arrays.items():
+        array[min(keep + (name in kept), end) : end] = 0
+    if opened is not None and opened.steps:
+        writer.arrays["terminated"][keep - 1] = False
+        writer.arrays["truncated"][keep - 1] = False
+
+
+def _reset_overlays(store: Store, segment: int, first: int, end: int) -> None:
+    """Zero the caches of rows that are no more."""
+    capacity = header_of(store.log(segment)).capacity
+    for overlay in store.paths.overlays.glob("*.zarr"):
+        folder = overlay / segment_name(segment)
+        if folder.exists():
+            for column in OVERLAY_COLUMNS:
+                _zero(ColumnFile(folder / column.name, column, capacity), first, end)
+
+
+def _zero(file: ColumnFile, first: int, end: int) -> None:
+    end = min(end, file.allocated())
+    if first < end:
+        array: np.ndarray[Any, Any] = file.map(align_up(end, INNER_ROWS), writable=True)
+        array[first:end] = 0
+
+
+def _publish(store: Store, segment: int) -> None:
+    writer = SegmentWriter.open(store.paths, store.schema, segment)
+    try:
+        writer.publish()
+    finally:
+        writer.release()

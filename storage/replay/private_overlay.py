@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from storage.kernel import address_of
 from storage.replay.tables import OVERLAY_DTYPES
 
-__all__ = ["PrivateOverlay", "PrivateSegment"]
+if TYPE_CHECKING:
+    from storage.replay.segment_table import OverlaySource
 
-Stored = Callable[[int, str], Any]
+__all__ = ["PrivateOverlay", "PrivateSegment"]
 
 
 class PrivateSegment:
@@ -31,12 +31,12 @@ class PrivateSegment:
 
 
 class PrivateOverlay:
-    """Satisfies `segment_table.OverlaySource`; starts as a copy of what `stored` gives.
+    """Satisfies `segment_table.OverlaySource`; a segment starts as a copy of `stored`'s.
 
-    `stored(segment id, column)` is the published part of that column on disk, or None.
+    `stored` is an overlay opened for reading.
     """
 
-    def __init__(self, stored: Stored) -> None:
+    def __init__(self, stored: OverlaySource) -> None:
         self._stored = stored
         self._segments: dict[int, PrivateSegment] = {}
 
@@ -44,20 +44,24 @@ class PrivateOverlay:
         """Columns with at least `rows` rows; what was there before is kept."""
         before = self._segments.get(segment_id)
         if before is None or before.array(next(iter(OVERLAY_DTYPES))).size < rows:
-            columns = {}
+            columns: dict[str, np.ndarray[Any, Any]] = {}
             for name, dtype in OVERLAY_DTYPES.items():
-                known = self._stored(segment_id, name) if before is None else before.array(name)
+                known = (before or self._stored.segment(segment_id, rows)).array(name)
                 columns[name] = _grown(known, rows, dtype)
             self._segments[segment_id] = PrivateSegment(columns)
+            self._stored.release(segment_id)
         return self._segments[segment_id]
 
     def publish(self, segment_id: int, rows: int) -> None:
         """Nobody else sees a private overlay."""
 
+    def release(self, segment_id: int) -> None:
+        """Forget a segment, with what was fed back to it."""
+        self._segments.pop(segment_id, None)
+
 
 def _grown(known: Any, rows: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     array = np.zeros(max(256, 1 << (rows - 1).bit_length()), dtype)
-    if known is not None:
-        count = min(len(known), array.size)
-        array[:count] = known[:count]
+    count = min(len(known), array.size)
+    array[:count] = known[:count]
     return array

@@ -45,6 +45,9 @@ class OverlaySource(Protocol):
     def publish(self, segment_id: int, rows: int) -> None:
         """Let foreign readers see the first `rows` rows."""
 
+    def release(self, segment_id: int) -> None:
+        """The segment left the window: keep no reference to its maps."""
+
 
 @dataclass(slots=True)
 class Maps:
@@ -56,6 +59,7 @@ class Maps:
     row_map: Integers32
     rows: int
     episodes: int = 0
+    published: int = 0
 
 
 class SegmentTable:
@@ -110,7 +114,8 @@ class SegmentTable:
             raise RuntimeError(f"segment slot {slot} was released more often than held")
         maps.episodes -= 1
         if maps.episodes == 0:
-            self._overlay.publish(maps.segment_id, maps.rows)
+            self._publish(maps)
+            self._overlay.release(maps.segment_id)
             self.slot_of[maps.segment_id] = -1
             self.table[slot] = 0
             self._maps[slot] = None
@@ -118,13 +123,20 @@ class SegmentTable:
     def publish(self) -> None:
         """Let foreign readers see the overlay rows of every episode that the window has held."""
         for maps in self.held:
-            self._overlay.publish(maps.segment_id, maps.rows)
+            self._publish(maps)
 
     def clear(self) -> None:
         """Unmap everything."""
+        for maps in self.held:
+            self._overlay.release(maps.segment_id)
         self._maps = []
         self.table[:] = 0
         self.slot_of[:] = -1
+
+    def _publish(self, maps: Maps) -> None:
+        if maps.rows > maps.published:
+            self._overlay.publish(maps.segment_id, maps.rows)
+            maps.published = maps.rows
 
     def _lend(self, segment_id: int, rows: int) -> int:
         columns = self._store.segment(segment_id)

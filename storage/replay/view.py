@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,12 +20,15 @@ from storage.replay.snapshot import load_view, view_state
 from storage.replay.tables import FIXED_COLUMNS
 from storage.replay.values import NOTHING, WindowValues
 from storage.replay.window import Window, resolve
+from storage.segment import MappedSegment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
+    from storage.episode_table import EpisodeRecord
     from storage.kernel import Floats32, Integers
-    from storage.store import EpisodeRecord, Store
+    from storage.store import Store
 
 __all__ = ["ReplayView"]
 
@@ -78,7 +80,9 @@ class ReplayView(WindowValues):
         self._plan = FieldPlan(store.schema, fields)
         columns = tuple(column.name for column in store.schema.columns)
         extra = tuple(name for name in columns if name not in FIXED_COLUMNS)
-        self._segments = SegmentTable(store, self._open_overlay(private), FIXED_COLUMNS + extra)
+        self._segments = SegmentTable(
+            _OwnMaps(store), self._open_overlay(private), FIXED_COLUMNS + extra
+        )
         super().__init__(store.schema, Window(self._segments), far_bound, discount, reward_scale)
         self._scheme = build_scheme(scheme, self._window, self._seed)
         self._consumed: dict[int, int] = {}
@@ -250,7 +254,7 @@ class ReplayView(WindowValues):
         if not private:
             return self.store.overlay(name, root=root, mode="r+")
         stored = self.store.overlay(name, root=root, mode="r")
-        return PrivateOverlay(stored.published)
+        return PrivateOverlay(stored)
 
     def _take_in(self, identities: Integers, values: Floats32) -> None:
         first = int(self._window.ends[1])
@@ -290,6 +294,17 @@ class ReplayView(WindowValues):
             self._published = now
 
 
+class _OwnMaps:
+    """Maps segments of a store for one view, so that they go when the view lets go of them."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def segment(self, segment_id: int) -> MappedSegment:
+        """Fresh read-only maps of one segment."""
+        return MappedSegment(self._store.paths, self._store.schema, self._store.log(segment_id))
+
+
 def _count(name: str, given: Any) -> int:
     """A number of steps, at least one."""
     if isinstance(given, (int, np.integer)) and given >= 1:
@@ -298,8 +313,8 @@ def _count(name: str, given: Any) -> int:
 
 
 def _reopen(path: str, options: dict[str, Any], draws: int) -> ReplayView:
-    from storage.store import Store
+    import storage
 
-    view = ReplayView(Store(Path(path), mode="r"), private=True, **options)
+    view = ReplayView(storage.open(path, mode="r"), private=True, **options)
     view.draws = draws
     return view

@@ -162,6 +162,11 @@ class ReplayAgent(LightningModule):
             self.update(view)
             self.counters.updates += 1
 
+    def begin_learning(self, view: ReplayView) -> None:
+        """Ends the warm-up: from here on every step owes its updates."""
+        self.start_learning(view)
+        self.counters.start(self.config.loop.updates_per_step)
+
     def episode_ended(self, record: EpisodeRecord) -> None:
         """Counts an episode that was just committed."""
         self.recent_returns.add(record.episode_return)
@@ -255,11 +260,9 @@ class ReplayAgent(LightningModule):
         return max(_LEAST_ROUNDS_BETWEEN_ROWS, -(-every // self.config.loop.round_steps))
 
     def _try_start(self, view: ReplayView) -> None:
-        loop = self.config.loop
         enough = view.n_steps >= self.config.agent.batch_size
-        if enough and self.environment_steps >= loop.warmup:
-            self.start_learning(view)
-            self.counters.start(loop.updates_per_step)
+        if enough and self.environment_steps >= self.config.loop.warmup:
+            self.begin_learning(view)
 
     def _adopt_ratio(self) -> None:
         """A ratio changed by the user before resuming holds from here on, without a debt."""

@@ -25,9 +25,10 @@ from training.environment import (
     warn_unreplayable,
 )
 from training.evaluation import EVALUATION_METRIC, evaluation_rounds
-from training.experience import OfflineExperience, OnlineExperience
 from training.lanes import EnvLanes, Lanes
 from training.metrics import MetricsFile
+from training.offline_experience import OfflineExperience
+from training.online_experience import OnlineExperience
 from training.progress import RunProgress
 from training.quiet import quiet_lightning
 from training.vector_lanes import VectorLanes

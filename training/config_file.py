@@ -42,7 +42,7 @@ def save_config(config: RunConfig, path: Path) -> None:
 
 def to_mapping(config: Any) -> dict[str, Any]:
     """The settings as plain dictionaries, lists and scalars."""
-    return cast("dict[str, Any]", dataclasses.asdict(config))
+    return dataclasses.asdict(config)
 
 
 def from_mapping(settings: type[_Settings], values: Mapping[str, Any], at: str = "") -> _Settings:

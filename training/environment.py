@@ -162,8 +162,8 @@ def _from_module(identifier: str) -> Callable[..., Environment]:
             f"environment {identifier!r}: module {module_name!r} cannot be imported ({error}); "
             "install it or correct the name before the colon"
         ) from error
-    factory = getattr(module, name, None)
-    if callable(factory):
+    factory: Callable[..., Environment] | None = getattr(module, name, None)
+    if factory is not None:
         return factory
     if name in gymnasium.registry:
         return _registered(name)

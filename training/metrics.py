@@ -12,7 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from lightning.pytorch.loggers.logger import Logger, rank_zero_experiment
+from lightning.pytorch.loggers import Logger
 
 from storage.atomic import write_atomic
 
@@ -101,7 +101,6 @@ class MetricsFile(Logger):
         return ""
 
     @property
-    @rank_zero_experiment
     def experiment(self) -> Path:
         """The file's path."""
         return self._path

@@ -48,65 +48,91 @@ def restore_episodes(
         CheckpointError: a lane's episode ended while being replayed.
     """
     present: dict[int, Any] = {}
-    for first in range(0, lanes.n_lanes, lanes.stride):
-        group = {
-            lane: episodes[lane] for lane in range(first, first + lanes.stride) if lane in episodes
-        }
-        if group:
-            present |= _replay_group(lanes, first, group, leaves)
-    return present
-
-
-def _replay_group(
-    lanes: Lanes, first: int, group: Mapping[int, StoredEpisode], leaves: Sequence[Leaf]
-) -> dict[int, Any]:
-    longest = max(episode.steps for episode in group.values())
-    filler = _action(lanes, next(iter(group.values())), 0) if longest else None
-    present: dict[int, Any] = {}
     differing: dict[int, int] = {}
-
-    def see(lane: int, step: int, observation: Any) -> None:
-        present[lane] = observation
-        if lane not in differing and not _equal(group[lane], step, observation, leaves):
-            differing[lane] = step
-
-    waiting = [lane for lane in range(first, first + lanes.stride) if lane not in group]
-    for tick in range(longest + 1):
-        for lane, episode in group.items():
-            if tick == longest - episode.steps:
-                see(lane, 0, lanes.reset(lane, episode.seed)[0])
-        if tick == longest:
-            break
-        began = {lane: tick - (longest - each.steps) for lane, each in group.items()}
-        if tick == 0:
-            idle = waiting + [lane for lane in group if began[lane] < 0]
-            for lane in idle:
-                lanes.reset(lane, 0)
-        actions = [
-            _action(lanes, group[lane], began[lane]) if began.get(lane, -1) >= 0 else filler
-            for lane in range(first, first + lanes.stride)
-        ]
-        for lane, shown in enumerate(lanes.step(first, actions), start=first):
-            if began.get(lane, -1) >= 0:
-                see(lane, began[lane] + 1, shown.observation)
-                _check_going_on(lane, began[lane], shown.terminated or shown.truncated)
-            elif shown.terminated or shown.truncated:
-                lanes.reset(lane, 0)
+    for first in range(0, lanes.n_lanes, lanes.stride):
+        group = range(first, first + lanes.stride)
+        stored = {lane: episodes[lane] for lane in group if lane in episodes}
+        if stored:
+            replay = _Replay(lanes, group, stored, leaves)
+            replay.run()
+            present |= replay.present
+            differing |= replay.differing
     _warn(differing)
     return present
 
 
-def _action(lanes: Lanes, episode: StoredEpisode, step: int) -> Any:
-    row = {name: array[step] for name, array in episode.columns.items()}
-    return nest(lanes.action_space, "action", row)
+class _Replay:
+    """A group of lanes on its way to the ends of its stored episodes.
 
+    A lane that has fewer steps to replay than others starts later; until then, as a lane without
+    an episode, it idles with anybody's action and is reset when that ends an episode.
+    """
 
-def _equal(episode: StoredEpisode, step: int, observation: Any, leaves: Sequence[Leaf]) -> bool:
-    shown = leaf_values(observation, leaves)
-    return all(
-        np.array_equal(value, episode.columns[leaf.name][step])
-        for leaf, value in zip(leaves, shown, strict=True)
-    )
+    def __init__(
+        self,
+        lanes: Lanes,
+        group: range,
+        episodes: Mapping[int, StoredEpisode],
+        leaves: Sequence[Leaf],
+    ) -> None:
+        self.present: dict[int, Any] = {}
+        self.differing: dict[int, int] = {}
+        self._lanes = lanes
+        self._group = group
+        self._episodes = episodes
+        self._leaves = leaves
+        self._longest = max(episode.steps for episode in episodes.values())
+
+    def run(self) -> None:
+        """Replays all episodes, so that they arrive together."""
+        if self._longest:
+            for lane in self._group:
+                self._lanes.reset(lane, 0)
+        for tick in range(self._longest):
+            self._start(tick)
+            self._advance(tick)
+        self._start(self._longest)
+
+    def _start(self, tick: int) -> None:
+        for lane, episode in self._episodes.items():
+            if self._longest - episode.steps == tick:
+                self._see(lane, 0, self._lanes.reset(lane, episode.seed)[0])
+
+    def _advance(self, tick: int) -> None:
+        steps = {
+            lane: tick - self._longest + episode.steps
+            for lane, episode in self._episodes.items()
+            if tick >= self._longest - episode.steps
+        }
+        filler = self._action(*next(iter(steps.items())))
+        actions = [
+            self._action(lane, steps[lane]) if lane in steps else filler for lane in self._group
+        ]
+        for lane, shown in zip(
+            self._group, self._lanes.step(self._group.start, actions), strict=True
+        ):
+            ended = shown.terminated or shown.truncated
+            if lane in steps:
+                self._see(lane, steps[lane] + 1, shown.observation)
+                _check_going_on(lane, steps[lane], ended)
+            elif ended:
+                self._lanes.reset(lane, 0)
+
+    def _action(self, lane: int, step: int) -> Any:
+        columns = self._episodes[lane].columns
+        row = {name: array[step] for name, array in columns.items() if name.startswith("action")}
+        return nest(self._lanes.action_space, "action", row)
+
+    def _see(self, lane: int, step: int, observation: Any) -> None:
+        self.present[lane] = observation
+        columns = self._episodes[lane].columns
+        shown = leaf_values(observation, self._leaves)
+        same = all(
+            np.array_equal(value, columns[leaf.name][step])
+            for leaf, value in zip(self._leaves, shown, strict=True)
+        )
+        if not same:
+            self.differing.setdefault(lane, step)
 
 
 def _check_going_on(lane: int, step: int, ended: bool) -> None:

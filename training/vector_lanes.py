@@ -43,7 +43,7 @@ class VectorLanes:
         self._mode = _autoreset_mode(env)
         self._observations: list[Any] | None = None
         self._seeds: list[int | None] = [None] * self.n_lanes
-        self._actions = create_empty_array(env.single_action_space, self.n_lanes)
+        self._actions: Any = create_empty_array(env.single_action_space, self.n_lanes)
 
     def reset(self, lane: int, seed: int) -> tuple[Any, Mapping[str, Any]]:
         """Starts an episode in ``lane`` by a masked seeded reset.

@@ -32,12 +32,14 @@ class StepNumbers:
 def _collect(path, lanes, steps: int, **settings):
     env = Counting()
     spec = EnvironmentSpec("Counting", env.observation_space, env.action_space)
-    with storage.create(path, spec) as store:
-        with store.writer(lanes=lanes.n_lanes, **settings) as writer:
-            collector = Collector(lanes, writer, StepNumbers(), seed=7)
-            finished = []
-            while collector.steps < steps:
-                finished += collector.advance()
+    with (
+        storage.create(path, spec) as store,
+        store.writer(lanes=lanes.n_lanes, **settings) as writer,
+    ):
+        collector = Collector(lanes, writer, StepNumbers(), seed=7)
+        finished = []
+        while collector.steps < steps:
+            finished += collector.advance()
     return finished
 
 

@@ -20,7 +20,9 @@ def test_yaml_overrides_and_defaults(tmp_path):
         """
         environment:
           id: Hopper-v5
-          wrappers: [ClipAction, {class_path: gymnasium.wrappers.TimeLimit, kwargs: {max_episode_steps: 9}}]
+          wrappers:
+          - ClipAction
+          - {class_path: gymnasium.wrappers.TimeLimit, kwargs: {max_episode_steps: 9}}
         agent: {learning_rate: 3e-4, refer: ReF-ER-1}
         loop: {steps: 5000}
         """,

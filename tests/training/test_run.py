@@ -31,7 +31,7 @@ def test_counters_metrics_and_a_partial_last_round(tmp_path):
         20 * ROUND + 5,
     ]
     assert logged[-1]["updates"] == str(counters.updates)
-    assert 0 < float(logged[-1]["gradient_norm"])
+    assert float(logged[-1]["gradient_norm"]) > 0
     assert 0 < float(logged[-1]["beta"]) < 1
     assert module.network.head.weight.grad is None
 

@@ -1,0 +1,196 @@
+"""Resumed runs equal straight ones, bit for bit."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import storage
+from storage.errors import CheckpointError
+from tests.training.tiny import ROUND, differences, longer, rows, run, tiny_config
+from training.build import build, trainer
+from training.checkpoint import last_checkpoint, load, read_checkpoint
+from training.environment import NotReplayableWarning
+
+
+def _content(folder: Path):
+    content = read_checkpoint(folder / "checkpoints" / "last.ckpt")
+    content["sharpwave"]["counters"].pop("wall_time")
+    content["sharpwave"].pop("config")
+    content["OnlineExperience"].pop("store")
+    position = content["OnlineExperience"]["position"]
+    position.pop("store_uuid")
+    for lane in position["lanes"]:
+        if lane["open"]:
+            lane["open"].pop("begin_time")
+    return {
+        key: content[key]
+        for key in (
+            "state_dict",
+            "optimizer_states",
+            "sharpwave",
+            "OnlineExperience",
+            "global_step",
+        )
+    }
+
+
+def _assert_equal_runs(straight: Path, resumed: Path) -> None:
+    assert differences(_content(straight), _content(resumed)) == []
+    assert rows(straight) == rows(resumed)
+    hashes = [storage.content_hash(folder / "store") for folder in (straight, resumed)]
+    assert hashes[0] == hashes[1]
+
+
+@pytest.mark.parametrize(
+    ("lanes", "kind", "stop"),
+    [(1, "serial", 12), (2, "serial", 12), (2, "sync", 12), (1, "serial", 4)],
+)
+def test_stopped_and_resumed_equals_straight(tmp_path, lanes, kind, stop):
+    """Twenty rounds and a partial last one straight, against stop, resume and the rest."""
+    config = tiny_config(steps=20 * ROUND + 2, lanes=lanes, lane_kind=kind, checkpoint_rounds=4)
+    run(config, tmp_path / "straight")
+    run(config, tmp_path / "resumed", max_steps=stop)
+    run(config, tmp_path / "resumed", resume=True)
+    _assert_equal_runs(tmp_path / "straight", tmp_path / "resumed")
+
+
+class _StopError(Exception):
+    pass
+
+
+def _interrupted(config, folder: Path, *, after_rounds: int, resume: bool) -> None:
+    """Runs and dies in the middle of a round, past the last checkpoint."""
+    module, data = build(config, folder)
+    learn, calls = module.learn, [0]
+
+    def dying(view, steps):
+        calls[0] += 1
+        if calls[0] == after_rounds * ROUND + 7:
+            raise _StopError
+        learn(view, steps)
+
+    module.learn = dying
+    checkpoint = last_checkpoint(folder) if resume else None
+    with pytest.raises(_StopError):
+        trainer(config, folder).fit(module, data, ckpt_path=checkpoint, weights_only=True)
+
+
+def test_resuming_twice_after_dying_in_a_round_is_as_good_as_never_stopping(tmp_path):
+    config = tiny_config(rounds=20, lanes=2, checkpoint_rounds=4)
+    run(config, tmp_path / "straight")
+    folder = tmp_path / "resumed"
+    _interrupted(config, folder, after_rounds=10, resume=False)
+    _interrupted(config, folder, after_rounds=6, resume=True)
+    run(config, folder, resume=True)
+    _assert_equal_runs(tmp_path / "straight", folder)
+    assert list((folder / "store" / "orphans").iterdir())
+
+
+def test_resuming_without_new_steps_changes_nothing(tmp_path):
+    config = tiny_config(rounds=12, checkpoint_rounds=4)
+    run(config, tmp_path)
+    before = storage.content_hash(tmp_path / "store"), rows(tmp_path)
+    for _ in range(2):
+        run(config, tmp_path, resume=True)
+    assert (storage.content_hash(tmp_path / "store"), rows(tmp_path)) == before
+
+
+def test_a_fresh_process_resumes_bit_exactly(tmp_path):
+    config = tiny_config(rounds=14, checkpoint_rounds=4, environment="Pendulum-v1")
+    run(config, tmp_path / "straight")
+    run(config, tmp_path / "resumed", max_steps=9)
+    script = (
+        "from pathlib import Path\n"
+        "from tests.training.tiny import run, tiny_config\n"
+        "config = tiny_config(rounds=14, checkpoint_rounds=4, environment='Pendulum-v1')\n"
+        f"run(config, Path({str(tmp_path / 'resumed')!r}), resume=True)\n"
+    )
+    root = Path(__file__).parents[2]
+    subprocess.run([sys.executable, "-c", script], cwd=root, check=True)
+    _assert_equal_runs(tmp_path / "straight", tmp_path / "resumed")
+
+
+def test_the_next_batch_and_the_overlay_are_restored(tmp_path):
+    config = tiny_config(rounds=12, checkpoint_rounds=4)
+    run(config, tmp_path)
+    shutil.copytree(tmp_path, tmp_path.with_name("copy"))
+    batches = []
+    for folder in (tmp_path, tmp_path.with_name("copy")):
+        kept = read_checkpoint(last_checkpoint(folder))["OnlineExperience"]
+        from training.plain_state import as_arrays
+
+        with storage.open(folder / "store", mode="r+") as store:
+            view = store.replay(window=config.replay.window, seed=config.seed)
+            view.load_state_dict(as_arrays(kept["view"]))
+            batch = view.sample(16).copy()
+            batches.append((batch.segment, batch.row, batch.value_target, view.n_far, view.draws))
+            view.close()
+    for left, right in zip(*batches, strict=True):
+        assert np.array_equal(left, right)
+    assert batches[0][4] > 50
+
+
+def test_an_environment_that_cannot_be_replayed_is_named(tmp_path):
+    config = tiny_config(rounds=9, checkpoint_rounds=4, environment="tests.training.zoo.Forgetful")
+    run(config, tmp_path)
+    with pytest.warns(NotReplayableWarning, match="lane 0 from step 1"):
+        run(longer(config, 12), tmp_path, resume=True)
+
+
+def test_a_directory_without_checkpoint_is_named(tmp_path):
+    with pytest.raises(CheckpointError, match=r"last\.ckpt"):
+        last_checkpoint(tmp_path)
+    with pytest.raises(CheckpointError, match=str(tmp_path)):
+        load(tmp_path)
+    with pytest.raises(CheckpointError, match="there is no checkpoint"):
+        load(tmp_path / "nothing.ckpt")
+
+
+def test_a_damaged_or_foreign_file_is_refused(tmp_path):
+    run(tiny_config(rounds=8), tmp_path)
+    good = (tmp_path / "checkpoints" / "last.ckpt").read_bytes()
+    bad = tmp_path / "bad.ckpt"
+    bad.write_bytes(good[: len(good) // 2])
+    with pytest.raises(CheckpointError, match="damaged"):
+        load(bad)
+    torch.save({"state_dict": {}}, bad)
+    with pytest.raises(CheckpointError, match="no Sharpwave agent"):
+        load(bad)
+    torch.save({"code": Path}, bad)
+    with pytest.raises(CheckpointError):
+        load(bad)
+
+
+def test_a_checkpoint_for_other_spaces_or_another_store_is_refused(tmp_path):
+    config = tiny_config(rounds=8)
+    run(config, tmp_path / "a")
+    checkpoint = last_checkpoint(tmp_path / "a")
+    other = tiny_config(rounds=10, environment="Pendulum-v1")
+    module, data = build(other, tmp_path / "b")
+    with pytest.raises(CheckpointError, match="observation_space"):
+        trainer(other, tmp_path / "b").fit(module, data, ckpt_path=checkpoint, weights_only=True)
+    run(config, tmp_path / "c")
+    module, data = build(longer(config, 12), tmp_path / "c")
+    with pytest.raises(CheckpointError, match="belongs to the store"):
+        trainer(longer(config, 12), tmp_path / "c").fit(
+            module, data, ckpt_path=checkpoint, weights_only=True
+        )
+
+
+def test_a_changed_ratio_owes_no_updates_for_the_past(tmp_path):
+    """The burst of updates after resuming: the debt is bounded."""
+    from dataclasses import replace
+
+    config = tiny_config(rounds=12)
+    before = run(config, tmp_path).counters.updates
+    later = longer(config, 14)
+    later = replace(later, loop=replace(later.loop, updates_per_step=2.0))
+    module = run(later, tmp_path, resume=True)
+    assert module.counters.updates == before + 2 * 2 * ROUND

@@ -1,0 +1,88 @@
+"""Experience from acting in environments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import storage
+from training.collector import Collector
+from training.experience import Experience, check_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from training.agent import ReplayAgent
+    from training.config import RunConfig
+    from training.lanes import Lanes
+
+__all__ = ["OnlineExperience"]
+
+
+class OnlineExperience(Experience):
+    """Acts in environments, writes every step to the run's store, and replays from it.
+
+    Args:
+        config: The run's settings.
+        run_dir: The run's directory; its store is ``run_dir/store``.
+        make_lanes: Makes the environment lanes when training begins.
+    """
+
+    store: storage.Store
+    collector: Collector
+
+    def __init__(self, config: RunConfig, run_dir: Path, make_lanes: Callable[[], Lanes]) -> None:
+        super().__init__(config, run_dir)
+        self._make_lanes = make_lanes
+
+    @property
+    def store_path(self) -> Path:
+        """Where the run's store is."""
+        return self.run_dir / "store"
+
+    def _open(self, agent: ReplayAgent, state: dict[str, Any]) -> None:
+        """Creates the store, or rewinds it to the checkpoint, and opens writer, view and lanes."""
+        config, enter = self.config, self._resources.enter_context
+        position = None
+        if state:
+            self.store = enter(storage.open(self.store_path, mode="r+"))
+            check_store(self.store, state)
+            position = storage.StorePosition.from_json(state["position"])
+            storage.rewind(self.store, position, config.name)
+        else:
+            self.store = enter(storage.create(self.store_path, agent.spec))
+        self._writer = enter(
+            self.store.writer(
+                lanes=config.loop.lanes,
+                run=config.name,
+                window=config.replay.window,
+                nonfinite=config.loop.nonfinite,
+                continue_from=position,
+            )
+        )
+        self.view = self._open_view(self.store)
+        lanes = self._make_lanes()
+        self._resources.callback(lanes.close)
+        self.collector = Collector(lanes, self._writer, agent.policy, seed=config.seed)
+        if state:
+            self.view.load_state_dict(state["view"])
+            self.collector.restore(state["collector"], self.store.schema.observation)
+
+    def _play(self, agent: ReplayAgent) -> None:
+        """Takes the round's environment steps, learning after each group of lanes."""
+        collector = self.collector
+        end = self._round_end(collector.steps)
+        while collector.steps < end:
+            collector.policy_update = agent.counters.updates
+            for episode in collector.advance():
+                self.view.admit(episode.record, episode.values)
+                agent.episode_ended(episode.record)
+            agent.learn(self.view, collector.steps)
+
+    def _live_state(self) -> dict[str, Any]:
+        return {
+            "store": self.store.uuid,
+            "position": self._writer.position().to_json(),
+            "collector": self.collector.state(),
+            "view": self.view.state_dict(),
+        }

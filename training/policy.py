@@ -11,7 +11,8 @@ from storage.kernel import Floats, Floats32, Integers, kernel
 from storage.layout import BehaviourKind
 from storage.randomness import normal_pair, philox, stream_key, uniform_double
 from storage.spaces import flatten_space, is_box
-from training.action_mapping import ActionMapping, arrange, flat_bounds
+from training.action_layout import ActionLayout
+from training.action_mapping import ActionMapping
 from training.observation import ObservationReader
 
 if TYPE_CHECKING:
@@ -111,11 +112,10 @@ class RandomPolicy:
     """
 
     def __init__(self, space: Space[Any], *, seed: int) -> None:
-        self._space = space
-        self._leaves = flatten_space(space, "action")
+        self._layout = ActionLayout(space)
         self._key = stream_key(seed, _RANDOM)
-        self._low, self._high = flat_bounds(self._leaves)
-        boxes = np.concatenate([np.full(leaf.size, is_box(leaf)) for leaf in self._leaves])
+        self._low, self._high = self._layout.low, self._layout.high
+        boxes = np.concatenate([np.full(leaf.size, is_box(leaf)) for leaf in self._layout.leaves])
         self._counts = np.zeros(boxes.size, np.int64)
         self._counts[~boxes] = (self._high - self._low)[~boxes] + 1
         self._normal = not (np.isfinite(self._low) & np.isfinite(self._high)).all()
@@ -145,7 +145,7 @@ class RandomPolicy:
             numbers,
             raw,
         )
-        action = arrange(numbers, self._space, self._leaves)
+        action = self._layout.arrange(numbers)
         return PolicyStep(
             action, raw if self._continuous else None, self._behaviour, self._kind, None
         )

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from torch.func import functional_call
 
 from training.gaussian import (
     divergence_from_behaviour,
@@ -15,6 +14,7 @@ from training.gaussian import (
     log_density,
 )
 from training.refer import ReferSettings, blend, near_mask
+from training.stage import PureModule
 
 if TYPE_CHECKING:
     from training.network import VRacerNetwork, VRacerOutput
@@ -40,7 +40,7 @@ class VRacerStage:
     """
 
     def __init__(self, network: VRacerNetwork, settings: ReferSettings, discount: float) -> None:
-        self._network = network
+        self._network = PureModule(network)
         self._settings = settings
         self._discount = discount
 
@@ -48,7 +48,7 @@ class VRacerStage:
         self, parameters: Parameters, batch: TensorBatch, schedule: Schedule
     ) -> tuple[Tensor, Feedback]:
         """Loss and feedback of one batch."""
-        output = functional_call(self._network, dict(parameters), (batch.observation,))
+        output = self._network(parameters, batch.observation)
         return vracer_loss(output, batch, schedule, self._settings, self._discount)
 
 

@@ -150,17 +150,6 @@ def test_a_loaded_optimizer_goes_on_after_bind():
     assert all(entry["step"].item() == 10.0 for entry in saved.values())
 
 
-def test_schedule_tensors_change_in_place():
-    numbers = schedule()
-    before = dict(numbers)
-    numbers.set(beta=0.25)
-    assert numbers["beta"] is before["beta"]
-    assert before["beta"].item() == 0.25
-    assert before["beta"].dim() == 0
-    with pytest.raises(KeyError, match="betta"):
-        numbers.set(betta=1.0)
-
-
 def test_wrong_optimizers_are_refused():
     net = network()
     stage = VRacerStage(net, PRESETS["ReF-ER"], 0.995)

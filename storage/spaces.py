@@ -183,8 +183,8 @@ def action_bounds(leaf: Leaf) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any
     else:
         low, high = 0, 1
     return (
-        np.ascontiguousarray(np.broadcast_to(np.asarray(low, leaf.dtype), leaf.shape)),
-        np.ascontiguousarray(np.broadcast_to(np.asarray(high, leaf.dtype), leaf.shape)),
+        np.array(np.broadcast_to(np.asarray(low, leaf.dtype), leaf.shape), order="C"),
+        np.array(np.broadcast_to(np.asarray(high, leaf.dtype), leaf.shape), order="C"),
     )
 
 
@@ -204,7 +204,7 @@ def _array_to_json(array: np.ndarray[Any, Any]) -> Any:
 def _array_from_json(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
     numbers = value if isinstance(value, list) else [value]
     array = np.array([float(v) if isinstance(v, str) else v for v in numbers], dtype=dtype)
-    return np.broadcast_to(array, shape).copy() if len(numbers) == 1 else array.reshape(shape)
+    return array.reshape(shape) if isinstance(value, list) else np.full(shape, array[0], dtype)
 
 
 def space_to_json(space: Space[Any]) -> dict[str, Any]:

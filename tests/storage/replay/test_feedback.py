@@ -87,7 +87,7 @@ def test_a_bootstrap_is_refused_where_none_belongs(one) -> None:
     view, identities = one(terminated=False)
     before = state(view)
     batch = batch_of(identities[2], identities[0])
-    with pytest.raises(FeedbackError, match="position 1 of the batch.*not the truncated last"):
+    with pytest.raises(FeedbackError, match=r"position 1 of the batch.*not the truncated last"):
         view.refresh_bootstrap(batch, np.array([0, 1]), f4(9, 9))
     with pytest.raises(FeedbackError, match=r"\[0, 2\)"):
         view.refresh_bootstrap(batch, np.array([2]), f4(9))

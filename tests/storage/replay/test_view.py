@@ -127,7 +127,7 @@ def test_fields_choose_what_is_gathered(four) -> None:
     assert batch.extra["policy_update"].tolist() == [-1, -1]
     with pytest.raises(AttributeError, match="fields="):
         _ = batch.reward
-    with pytest.raises(SamplingError, match="'priorities' do not exist.*reward"):
+    with pytest.raises(SamplingError, match=r"'priorities' do not exist.*reward"):
         four.view(fields=["priorities"])
 
 
@@ -152,7 +152,7 @@ def test_read_gathers_any_column_even_of_closing_rows(four) -> None:
     assert view.read("observation", segment, row)[:, 0].tolist() == [5.0, 103.0, 201.0]
     out = np.empty((3, 1))
     assert view.read("observation", segment, row, out=out) is out
-    with pytest.raises(SamplingError, match="1 of 1 steps are not in the window.*row 999"):
+    with pytest.raises(SamplingError, match=r"1 of 1 steps are not in the window.*row 999"):
         view.read("observation", segment[:1], np.array([999]))
     with pytest.raises(SamplingError, match="no column 'x'"):
         view.read("x", segment, row)
@@ -175,7 +175,7 @@ def test_what_cannot_be_drawn_says_why(filler) -> None:
     for window in (0, -5, 1.5):
         with pytest.raises(SamplingError, match="window="):
             made.view(window=window)
-    with pytest.raises(SamplingError, match="scheme 'per2'.*uniform"):
+    with pytest.raises(SamplingError, match=r"scheme 'per2'.*uniform"):
         made.view(scheme="per2")
     made.episode(5)
     empty.advance()
@@ -194,10 +194,14 @@ def test_an_episode_is_admitted_once_and_with_good_values(filler) -> None:
         view.admit(record, np.array([0, np.nan, 0, 0], np.float32))
     assert view.n_steps == 0
     view.admit(record, np.zeros(4, np.float32))
-    with pytest.raises(SamplingError, match="admitted already"):
+    with pytest.raises(SamplingError, match="next one of that segment is 1"):
         view.admit(record, np.zeros(4, np.float32))
-    assert view.advance() == 0
-    assert view.n_steps == 3
+    made.episode(2)
+    later = made.episode(2)
+    with pytest.raises(SamplingError, match="next one of that segment is 1"):
+        view.admit(later, np.zeros(3, np.float32))
+    assert view.advance() == 4
+    assert view.n_steps == 7
 
 
 def test_a_pickled_view_is_small_and_draws_the_same(four) -> None:

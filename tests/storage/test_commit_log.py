@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from storage.commit_log import CommitLog, LogAppender, LogHeader, LogRecord, record_dtype
+from storage.errors import CorruptStoreError, FormatVersionError
+
+HEADER = LogHeader("uuid", 7, ["observation", "reward"], 1024, "run", 3)
+SIZE = record_dtype(2).itemsize
+
+
+def record(index: int, start: int, length: int = 2, seed: int | None = 0) -> LogRecord:
+    return LogRecord(index, index, start, length, 1, 1.5, seed, index, 0, 9, 5, 6, (1, 2))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    made = tmp_path / "000007.log"
+    made.write_bytes(HEADER.encode())
+    return made
+
+
+def fill(path: Path, count: int, first: int = 0) -> None:
+    appender = LogAppender(path, 2)
+    for index in range(first, first + count):
+        appender.episode(record(index, 3 * index))
+    appender.close()
+
+
+def test_round_trip(path: Path) -> None:
+    appender = LogAppender(path, 2)
+    appender.episode(record(0, 0, length=4, seed=None))
+    appender.episode(record(1, 5, seed=2**64 - 1))
+    appender.seal(2, 2, 8, 77)
+    appender.close()
+    log = CommitLog(path)
+    assert log.header == HEADER
+    assert (log.rows, log.steps, log.sequence, log.sealed) == (8, 6, 3, True)
+    assert log.records["start"].tolist() == [0, 5]
+    assert log.records["seed_known"].tolist() == [False, True]
+    assert log.records["seed"].tolist() == [0, 2**64 - 1]
+    assert log.records["return"].tolist() == [1.5, 1.5]
+    assert log.column_checksums.tolist() == [[1, 2], [1, 2]]
+
+
+def test_refresh_reads_only_what_is_new(path: Path) -> None:
+    log = CommitLog(path)
+    assert not log.refresh()
+    fill(path, 3)
+    assert log.refresh()
+    fill(path, 2, first=3)
+    assert log.refresh()
+    assert not log.refresh()
+    assert log.records["ordinal"].tolist() == [0, 1, 2, 3, 4]
+    assert log.rows == 15
+
+
+def test_a_torn_tail_is_ignored_and_measured(path: Path) -> None:
+    fill(path, 2)
+    whole = path.stat().st_size
+    fill(path, 1, first=2)
+    os.truncate(path, whole + SIZE - 5)
+    log = CommitLog(path)
+    assert len(log.records) == 2
+    assert log.torn_bytes() == SIZE - 5
+    assert log.end == whole
+
+
+def test_a_bad_last_record_is_a_torn_tail_too(path: Path) -> None:
+    fill(path, 3)
+    data = bytearray(path.read_bytes())
+    data[-10] ^= 1
+    path.write_bytes(data)
+    assert len(CommitLog(path).records) == 2
+
+
+def test_a_bad_record_before_good_ones_is_corruption(path: Path) -> None:
+    fill(path, 4)
+    data = bytearray(path.read_bytes())
+    data[len(HEADER.encode()) + SIZE + 20] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(CorruptStoreError, match=r"record 1 of .*000007\.log fails its checksum"):
+        CommitLog(path)
+
+
+def test_records_that_do_not_follow_each_other_are_corruption(path: Path) -> None:
+    fill(path, 2)
+    appender = LogAppender(path, 2)
+    appender.episode(record(2, 99))
+    appender.close()
+    with pytest.raises(CorruptStoreError, match="record 2 of .* does not follow"):
+        CommitLog(path)
+
+
+def test_a_replaced_log_is_read_anew(path: Path) -> None:
+    fill(path, 4)
+    log = CommitLog(path)
+    shorter = path.with_name("new")
+    shorter.write_bytes(path.read_bytes()[: len(HEADER.encode()) + 2 * SIZE])
+    shorter.replace(path)
+    assert log.refresh()
+    assert (len(log.records), log.rows, log.sequence) == (2, 6, 2)
+
+
+@pytest.mark.parametrize("byte", [3, 20, 40])
+def test_a_damaged_header_is_named(path: Path, byte: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[byte] ^= 0xFF
+    path.write_bytes(data)
+    with pytest.raises(CorruptStoreError, match=r"000007\.log"):
+        CommitLog(path)
+
+
+def test_newer_versions_are_refused(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[8:12] = (2).to_bytes(4, "little")
+    path.write_bytes(data)
+    with pytest.raises(FormatVersionError, match="version 2; this release reads up to 1"):
+        CommitLog(path)
+
+
+def test_a_reader_that_meets_half_a_write_waits_for_the_next_refresh(path: Path) -> None:
+    log = CommitLog(path)
+    whole = CommitLog(path).end
+    fill(path, 2)
+    data = path.read_bytes()
+    os.truncate(path, whole + SIZE + 9)
+    log.refresh()
+    assert len(log.records) == 1
+    with path.open("r+b") as file:
+        file.write(data)
+    log.refresh()
+    assert log.records["sequence"].tolist() == [0, 1]
+    assert np.all(log.records["length"] == 2)

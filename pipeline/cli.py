@@ -11,9 +11,6 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from pipeline.nearest import nearest
-from storage.errors import ConfigError, SharpwaveError
-
 __all__ = ["VERBS", "main"]
 
 VERBS: Final[dict[str, str]] = {
@@ -46,20 +43,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     verb = words[0] if words else "--help"
     try:
         return _dispatch(verb, words[1:])
-    except SharpwaveError as error:
-        if debug:
-            raise
-        print(f"sharpwave: error: {_one_line(error)}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt as interrupt:
-        if debug:
-            raise
-        print(f"\nsharpwave: interrupted. {_one_line(interrupt)}".rstrip(), file=sys.stderr)
-        return 130
     except BrokenPipeError:
         # Whoever read our output has gone (`| head`); the interpreter must not flush into it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except (Exception, KeyboardInterrupt) as error:
+        code = None if debug else _explain(error)
+        if code is None:
+            raise
+        return code
 
 
 def _dispatch(verb: str, rest: list[str]) -> int:
@@ -72,12 +64,41 @@ def _dispatch(verb: str, rest: list[str]) -> int:
         print(f"sharpwave {version('sharpwave')}")
         return 0
     if verb not in VERBS:
-        kind = "option" if verb.startswith("-") else "verb"
-        hint = nearest(verb, VERBS)
-        raise ConfigError(f"there is no {kind} {verb!r}{hint}; `sharpwave --help` lists the verbs")
+        return _unknown(verb)
     code = importlib.import_module(f"pipeline.{verb}").main(rest)
     sys.stdout.flush()
     return int(code)
+
+
+def _unknown(verb: str) -> int:
+    from pipeline.nearest import nearest
+    from storage.errors import ConfigError
+
+    kind = "option" if verb.startswith("-") else "verb"
+    hint = nearest(verb, VERBS)
+    raise ConfigError(f"there is no {kind} {verb!r}{hint}; `sharpwave --help` lists the verbs")
+
+
+def _explain(error: BaseException) -> int | None:
+    """Prints what a user needs to know and gives the exit code; None for a fault of ours."""
+    from storage.errors import SharpwaveError
+
+    if isinstance(error, SharpwaveError):
+        print(f"sharpwave: error: {_one_line(error)}", file=sys.stderr)
+        return 2
+    # Libraries turn an interrupt while they are imported into errors of their own.
+    root = _root(error)
+    if isinstance(root, KeyboardInterrupt):
+        print(f"\nsharpwave: interrupted. {_one_line(root)}".rstrip(), file=sys.stderr)
+        return 130
+    return None
+
+
+def _root(error: BaseException) -> BaseException:
+    """The error that the others were raised from."""
+    while error.__cause__ or error.__context__:
+        error = error.__cause__ or error.__context__ or error
+    return error
 
 
 def _take_debug(words: list[str]) -> bool:

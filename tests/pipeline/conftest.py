@@ -12,23 +12,53 @@ import pytest
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
+SMALL = (
+    "--environment.id=InvertedPendulum-v5",
+    "--agent.hidden=[8, 8]",
+    "--agent.batch_size=16",
+    "--replay.window=1000",
+    "--loop.steps=1100",
+    "--loop.warmup=200",
+    "--loop.round_steps=32",
+    "--evaluation.every_steps=512",
+    "--evaluation.episodes=2",
+    "--logging.every_steps=64",
+    "--checkpoint.every_steps=512",
+)
+
+
+def run_in(folder: Path, *words: object, code: int = 0, **environment: str):
+    """Runs `sharpwave …` in `folder`, without a terminal, and gives the finished process."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pipeline.cli", *map(str, words)],
+        cwd=folder,
+        env=os.environ | environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done
+
 
 @pytest.fixture
 def sharpwave(tmp_path: Path) -> Command:
-    """Runs `sharpwave …` in `tmp_path`, without a terminal, and gives the finished process."""
+    """`run_in` for the test's own folder."""
+    return lambda *words, **options: run_in(tmp_path, *words, **options)
 
-    def run(*words: object, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "pipeline.cli", *map(str, words)],
-            cwd=tmp_path,
-            env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])} | environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
-        return done
 
-    return run
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
+    """A folder with runs/small, which a process trained, and what that process printed."""
+    folder = tmp_path_factory.mktemp("trained")
+    done = run_in(folder, "train", "--name=small", *SMALL)
+    return folder, done.stdout, done.stderr
+
+
+@pytest.fixture
+def run(trained: tuple[Path, str, str], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """`runs/small`, from inside the folder that holds `runs`; not to be changed."""
+    monkeypatch.chdir(trained[0])
+    return Path("runs/small")

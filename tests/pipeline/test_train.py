@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import csv
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+import storage
+from pipeline.train import main
+from storage.errors import CheckpointError, ConfigError, EnvironmentNotFoundError
+from tests.pipeline.conftest import SMALL
+
+
+def test_a_run_writes_its_folder_and_nothing_else(trained: tuple[Path, str, str]) -> None:
+    folder = trained[0]
+    assert os.listdir(folder) == ["runs"]
+    names = {"config.yaml", "store", "checkpoints", "metrics.csv", "tensorboard", "curve.png"}
+    assert set(os.listdir(folder / "runs/small")) == names
+    assert (folder / "runs/small/curve.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_is_printed(trained: tuple[Path, str, str]) -> None:
+    _, out, err = trained
+    assert "1,100 steps and 900 updates" in out
+    assert "return of training episodes" in out
+    assert "sharpwave evaluate runs/small" in out
+    assert "\r" not in out + err
+    assert "\x1b" not in out + err
+    assert "arning" not in err
+    assert len(err.splitlines()) <= 2
+
+
+def test_the_store_holds_every_step(run: Path) -> None:
+    with storage.open(run / "store") as store:
+        assert store.n_steps == 1100
+        assert store.env_spec.id == "InvertedPendulum-v5"
+
+
+def test_metrics_have_the_schedule(run: Path) -> None:
+    with (run / "metrics.csv").open() as lines:
+        rows = [row for row in csv.DictReader(lines) if row["beta"]]
+    steps = [int(row["environment_steps"]) for row in rows]
+    assert steps == sorted(steps)
+    assert steps[-1] == 1100
+    assert 0 < float(rows[-1]["beta"]) < 1
+    assert 0 <= float(rows[-1]["far_fraction"]) <= 1
+
+
+def test_config_repeats_the_run(run: Path) -> None:
+    kept = yaml.safe_load((run / "config.yaml").read_text())
+    assert kept["loop"]["steps"] == 1100
+    assert kept["agent"]["hidden"] == [8, 8]
+
+
+def test_existing_name_says_how_to_go_on(run: Path) -> None:
+    before = sorted(path.stat().st_mtime_ns for path in run.rglob("*"))
+    with pytest.raises(ConfigError, match="--resume runs/small`, or choose another --name"):
+        main(["--name=small", *SMALL])
+    assert sorted(path.stat().st_mtime_ns for path in run.rglob("*")) == before
+
+
+def test_finished_run_asks_for_more_steps(run: Path) -> None:
+    with pytest.raises(ConfigError, match=r"has taken its 1,100 steps; go on by --loop\.steps"):
+        main(["--resume", str(run)])
+
+
+def test_resumed_run_stays_the_same_run(run: Path) -> None:
+    with pytest.raises(ConfigError, match=r"cannot change agent\.discount, seed"):
+        main(["--resume", str(run), "--loop.steps=2000", "--seed=1", "--agent.discount=0.9"])
+    with pytest.raises(ConfigError, match=r"leave out other\.yaml"):
+        main(["other.yaml", "--resume", str(run)])
+
+
+def test_resume_without_a_checkpoint_names_it(run: Path, tmp_path: Path) -> None:
+    shutil.copytree(run, tmp_path / "broken", ignore=shutil.ignore_patterns("*.ckpt"))
+    with pytest.raises(CheckpointError, match=r"last\.ckpt does not exist"):
+        main(["--resume", str(tmp_path / "broken"), "--loop.steps=2000"])
+
+
+def test_unknown_run_gets_the_nearest_name(run: Path) -> None:
+    with pytest.raises(ConfigError, match=r"runs/smal is no run.*did you mean 'small'"):
+        main(["--resume", "runs/smal"])
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ([], ConfigError, "nothing to train"),
+        (["--environment.id=Hoper-v5"], EnvironmentNotFoundError, "Hopper-v5"),
+        (["--environment.id=Hopper-v5", "--loop.steps=0"], ConfigError, "steps is 0"),
+        (["--environment.id=Hopper-v5", "--loop.lanes=-2"], ConfigError, "lanes is -2"),
+        (["--environment.id=Hopper-v5", "--replay.window=8"], ConfigError, "window is 8"),
+        (["--environment.id=Hopper-v5", "--name=a/b"], ConfigError, "name is 'a/b'"),
+        (["--offline=nowhere", "--environment.id=Hopper-v5"], Exception, "nowhere"),
+    ],
+)
+def test_bad_requests_leave_no_folder(
+    options: list[str],
+    error: type[Exception],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(error, match=message):
+        main(options)
+    assert os.listdir(tmp_path) == []
+
+
+def test_offline_learns_from_a_store_it_leaves_alone(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(run / "store", tmp_path / "store")
+    monkeypatch.chdir(tmp_path)
+    before = storage.content_hash("store")
+    main([*SMALL, "--name=off", "--offline=store", "--loop.steps=64"])
+    assert "64 updates" in capsys.readouterr().out
+    assert storage.content_hash("store") == before
+    assert not Path("runs/off/store").exists()
+
+
+def test_interrupted_run_says_how_to_resume_and_does(tmp_path: Path, sharpwave) -> None:
+    words = ["train", "--name=cut", *SMALL, "--loop.steps=1000000"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pipeline.cli", *words],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    checkpoint = tmp_path / "runs/cut/checkpoints/last.ckpt"
+    deadline = time.monotonic() + 120
+    while not checkpoint.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "Go on by `sharpwave train --resume runs/cut`" in err
+    assert "Traceback" not in err
+    with storage.open(tmp_path / "runs/cut/store") as store:
+        steps = store.n_steps
+    assert steps > 0
+    more = (steps // 512 + 2) * 512
+    sharpwave("train", "--resume", "runs/cut", f"--loop.steps={more}")
+    with storage.open(tmp_path / "runs/cut/store") as store:
+        assert store.n_steps == more

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from lightning.pytorch import LightningModule
 
 from storage.errors import CheckpointError
-from training.checkpoint import AGENT_KEY, check_environment
+from training.checkpoint import AGENT_KEY, check_environment, check_parameters
 from training.config_file import to_mapping
 from training.evaluation import Evaluation
 from training.metrics import RecentReturns
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 __all__ = ["Counters", "ReplayAgent"]
 
 _LEAST_ROUNDS_BETWEEN_ROWS = 10
+
+_OUTSIDE_LANE = 2**31
+"""Lane number of draws outside the run, which no environment lane has."""
 
 
 @dataclass(slots=True)
@@ -94,6 +97,7 @@ class ReplayAgent(LightningModule):
         self.counters = Counters()
         self.recent_returns = RecentReturns()
         self._view: ReplayView | None = None
+        self._draws_outside = 0
         self._began = 0.0
 
     @abstractmethod
@@ -149,8 +153,8 @@ class ReplayAgent(LightningModule):
         """
         if greedy:
             return self.policy.act(0, 0, observation, greedy=True).action
-        self._drawn = getattr(self, "_drawn", -1) + 1
-        return self.policy.act(_OUTSIDE_LANE, self._drawn, observation).action
+        self._draws_outside += 1
+        return self.policy.act(_OUTSIDE_LANE, self._draws_outside, observation).action
 
     def learn(self, view: ReplayView, environment_steps: int) -> None:
         """Does what ``environment_steps`` steps have made due: end the warm-up, or update."""
@@ -237,21 +241,19 @@ class ReplayAgent(LightningModule):
         if kind != own:
             raise CheckpointError(f"the checkpoint is of agent {kind}, this run trains {own}")
         check_environment(kept["environment"], self.spec, "the checkpoint")
+        check_parameters(checkpoint["state_dict"], self.state_dict(), "the checkpoint")
         self.counters = Counters(**kept["counters"])
         self.recent_returns = RecentReturns.restore(kept["recent_returns"])
         self.load_learning_state(as_arrays(kept["learning"]))
 
-    def restore(self, checkpoint: dict[str, Any], where: str) -> None:
+    def restore(self, checkpoint: dict[str, Any]) -> None:
         """Loads a checkpoint's content outside of a Trainer, for acting.
 
         Raises:
             CheckpointError: its parameters do not fit this agent.
         """
         self.on_load_checkpoint(checkpoint)
-        try:
-            self.load_state_dict(checkpoint["state_dict"])
-        except (RuntimeError, KeyError) as error:
-            raise CheckpointError(f"{where} does not fit its own settings: {error}") from error
+        self.load_state_dict(checkpoint["state_dict"])
         self.eval()
 
     @property
@@ -284,7 +286,3 @@ class ReplayAgent(LightningModule):
         if self.counters.updates:
             row |= self.measure(view)
         return row
-
-
-_OUTSIDE_LANE = 2**31
-"""Lane number of draws outside the run, which no environment lane has."""

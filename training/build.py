@@ -60,6 +60,11 @@ def build(
         >>> config = RunConfig(EnvironmentConfig("InvertedPendulum-v5"))
         >>> module, data = build(config)                                  # doctest: +SKIP
         >>> lightning.Trainer().fit(module, data)                         # doctest: +SKIP
+
+    Raises:
+        ConfigError: a warm-up that spends the whole budget.
+        EnvironmentNotFoundError: no such environment; close names are listed.
+        UnsupportedSpaceError: spaces that cannot be stored, or actions that are not continuous.
     """
     quiet_lightning()
     torch.set_num_threads(config.loop.threads)
@@ -68,8 +73,18 @@ def build(
         with storage.open(Path(config.replay.store)) as store:
             spec = store.env_spec
         return make_agent(config, spec), OfflineExperience(config, folder)
+    _check_budget(config)
     agent = make_agent(config, describe_environment(config.environment))
     return agent, OnlineExperience(config, folder, partial(make_lanes, config))
+
+
+def _check_budget(config: RunConfig) -> None:
+    loop = config.loop
+    if loop.warmup >= loop.steps:
+        raise ConfigError(
+            f"loop.warmup is {loop.warmup:,} of loop.steps {loop.steps:,}: the run would end before "
+            "it learns anything; lower loop.warmup or raise loop.steps"
+        )
 
 
 def make_agent(config: RunConfig, spec: EnvironmentSpec) -> ReplayAgent:

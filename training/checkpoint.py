@@ -18,7 +18,15 @@ if TYPE_CHECKING:
 
     from training.agent import ReplayAgent
 
-__all__ = ["AGENT_KEY", "best_checkpoint", "last_checkpoint", "load", "read_checkpoint"]
+__all__ = [
+    "AGENT_KEY",
+    "best_checkpoint",
+    "check_environment",
+    "check_parameters",
+    "last_checkpoint",
+    "load",
+    "read_checkpoint",
+]
 
 AGENT_KEY = "sharpwave"
 """Where a checkpoint keeps the agent's settings, environment and counters."""
@@ -81,7 +89,7 @@ def load(path: Path | str) -> ReplayAgent:
     agent = make_agent(
         from_mapping(RunConfig, kept["config"]), EnvironmentSpec.from_json(kept["environment"])
     )
-    agent.restore(content, str(path))
+    agent.restore(content)
     return agent
 
 
@@ -98,6 +106,27 @@ def check_environment(kept: Mapping[str, Any], spec: EnvironmentSpec, where: str
                 f"{where} was made for {kept['id']} with {name} {kept[name]}, but {spec.id} has "
                 f"{described[name]}; use a checkpoint of the same environment"
             )
+
+
+def check_parameters(
+    kept: Mapping[str, torch.Tensor], own: Mapping[str, torch.Tensor], where: str
+) -> None:
+    """Refuses a checkpoint of a network of another shape.
+
+    Raises:
+        CheckpointError: naming the parameters that differ and their shapes.
+    """
+    shapes = [{name: tuple(each.shape) for name, each in state.items()} for state in (kept, own)]
+    names = sorted(shapes[0].keys() | shapes[1].keys())
+    differing = [name for name in names if shapes[0].get(name) != shapes[1].get(name)]
+    if differing:
+        listed = ", ".join(
+            f"{name} {shapes[0].get(name, 'absent')} against {shapes[1].get(name, 'absent')}"
+            for name in differing
+        )
+        raise CheckpointError(
+            f"{where} holds another network: {listed}; keep the agent's settings as they were"
+        )
 
 
 def _existing(run: Path, names: list[str]) -> Path:

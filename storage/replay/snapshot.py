@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from storage.errors import CheckpointError
 from storage.kernel import Index, Integers, kernel
@@ -52,9 +53,10 @@ def load_view(log: Log, window: Window, scheme: Scheme, state: dict[str, Any]) -
         )
     episodes = np.asarray(state["episodes"], np.int64).reshape(-1, 4)
     verify_episodes(log, episodes)
+    columns = _checked_overlay(state, int(episodes[:, 3].sum()) + len(episodes))
     window.clear()
     window.enter(episodes)
-    restore_overlay(window, state["overlay"])
+    restore_overlay(window, columns)
     scheme.rebuilt()
     scheme.load_state_dict(state["scheme_state"])
     table = window.segments.table
@@ -83,19 +85,24 @@ def snapshot_overlay(window: Window) -> dict[str, Any]:
     return columns
 
 
-def restore_overlay(window: Window, columns: dict[str, Any]) -> None:
+def restore_overlay(window: Window, columns: dict[str, npt.NDArray[Any]]) -> None:
     """The reverse of `snapshot_overlay`, over a window of the same episodes."""
     slots, rows = window.rows()
-    plan, kept = [], []
-    for name, dtype in OVERLAY_DTYPES.items():
-        array = np.ascontiguousarray(columns[name], dtype)
-        if array.shape != rows.shape:
-            raise CheckpointError(
-                f"the checkpoint holds {array.size} rows of {name}, its episodes have {rows.size}"
-            )
-        plan.append(plan_row(window.segments.column(name), array))
-        kept.append(array)
+    plan = [plan_row(window.segments.column(name), array) for name, array in columns.items()]
     scatter_rows(window.segments.table, slots, rows, np.array(plan, np.int64))
+
+
+def _checked_overlay(state: dict[str, Any], rows: int) -> dict[str, npt.NDArray[Any]]:
+    """The overlay columns of a checkpoint, each in its dtype and of that many rows."""
+    columns = {}
+    for name, dtype in OVERLAY_DTYPES.items():
+        columns[name] = np.ascontiguousarray(state["overlay"][name], dtype)
+        if columns[name].shape != (rows,):
+            raise CheckpointError(
+                f"the checkpoint holds {columns[name].size} rows of {name}, its episodes have "
+                f"{rows}; take an undamaged one"
+            )
+    return columns
 
 
 def verify_episodes(log: Log, episodes: Integers) -> None:

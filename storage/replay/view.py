@@ -97,13 +97,12 @@ class ReplayView(WindowValues):
         Its ratios become 1, its targets follow by one backward pass. None leaves the overlay as
         it is (ratios that were never set become 1). The window may grow past N: see `forget`.
         """
-        if record.length < 1:
-            return
         seen = self._consumed.get(record.segment, 0)
-        if record.ordinal < seen:
+        if record.ordinal != seen:
             raise SamplingError(
-                f"episode {record.ordinal} of segment {record.segment} was admitted already; "
-                f"the next one is {seen}"
+                f"episode {record.ordinal} of segment {record.segment} cannot be admitted: the "
+                f"next one of that segment is {seen} (earlier ones are in already; advance() "
+                "admits all that were committed)"
             )
         given = NOTHING
         if values is not None:
@@ -215,6 +214,7 @@ class ReplayView(WindowValues):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore `state_dict()` over the same store; CheckpointError if its episodes are gone."""
+        self.store.refresh()
         self._n_far = load_view(self.store, self._window, self._scheme, state)
         self.draws = int(state["draws"])
         self._settings[:] = np.asarray(state["settings"])

@@ -71,7 +71,7 @@ def _store_step(
     segments: Integers, slot: Index, row: Index, ratio: Floats32, i: Index, bound: float
 ) -> Index:
     """Store one importance ratio and its far flag; gives the change of the far count."""
-    stored = np.float32(max(ratio[i], SMALLEST_RATIO))
+    stored = np.float32(np.maximum(ratio[i], SMALLEST_RATIO))
     flag = segments[slot, FAR] + row
     before = np.int64(load_u1(flag) != 0)
     after = np.int64(is_far(np.float64(stored), bound))

@@ -12,7 +12,7 @@ import storage
 from bench.cheetah import ENVIRONMENT, EPISODE
 from bench.figure import Figure
 from bench.timing import per_second
-from training.build import describe_environment, make_agent
+from training.assembly import describe_environment, make_agent
 from training.collector import Collector
 from training.config import RunConfig
 from training.environment import EnvironmentConfig, make_environment

@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from training.build import build, trainer
+    from training.assembly import build, trainer
     from training.checkpoint import load
     from training.config import RunConfig
     from training.config_file import load_config, save_config
@@ -18,11 +18,11 @@ __all__ = ["RunConfig", "build", "load", "load_config", "save_config", "trainer"
 
 _HOMES = {
     "RunConfig": "training.config",
-    "build": "training.build",
+    "build": "training.assembly",
     "load": "training.checkpoint",
     "load_config": "training.config_file",
     "save_config": "training.config_file",
-    "trainer": "training.build",
+    "trainer": "training.assembly",
 }
 
 

@@ -81,7 +81,7 @@ def load(path: Path | str) -> ReplayAgent:
     Raises:
         CheckpointError: no checkpoint there, or one that cannot be read.
     """
-    from training.build import make_agent
+    from training.assembly import make_agent
 
     path = best_checkpoint(path) if Path(path).is_dir() else Path(path)
     content = read_checkpoint(path)

@@ -14,7 +14,7 @@ import torch
 import storage
 from storage.errors import CheckpointError
 from tests.training.tiny import ROUND, differences, longer, rows, run, tiny_config
-from training.build import build, trainer
+from training.assembly import build, trainer
 from training.checkpoint import last_checkpoint, load, read_checkpoint
 from training.environment import NotReplayableWarning
 

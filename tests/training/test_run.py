@@ -12,7 +12,7 @@ import storage
 import training
 from storage.errors import StoreExistsError
 from tests.training.tiny import ROUND, WARMUP, differences, rows, run, tiny_config
-from training.build import build, trainer
+from training.assembly import build, trainer
 from training.config import VRacerConfig
 
 

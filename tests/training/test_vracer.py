@@ -11,7 +11,7 @@ from storage.errors import CheckpointError, ConfigError, EmptyViewError, Unsuppo
 from storage.replay import ReplayView
 from tests.training.tiny import ROUND, WARMUP, differences, longer, rows, run, tiny_config
 from training.agent import Counters
-from training.build import build, trainer
+from training.assembly import build, trainer
 from training.config import VRacerConfig
 from training.engine import EagerEngine
 from training.refer import annealed, beta_rate, far_bound

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from training.build import build, trainer
+from training.assembly import build, trainer
 from training.config import (
     CheckpointConfig,
     EnvironmentConfig,

@@ -82,3 +82,8 @@ class Filler:
     def close(self) -> None:
         self.writer.close()
         self.store.close()
+
+
+def drawn_rows(view: ReplayView, size: int, rounds: int) -> list[list[int]]:
+    """Rows of some batches; importable, so that other processes can run it."""
+    return [view.sample(size).row.tolist() for _ in range(rounds)]

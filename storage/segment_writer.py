@@ -24,9 +24,9 @@ from storage.errors import DiskFullError
 from storage.layout import INNER_ROWS, StorePaths, align_up, segment_name
 from storage.lock import SegmentLock
 from storage.open_episode import create_note
-from storage.schema import Schema
+from storage.schema import Column, Schema
 from storage.segment import header_of
-from storage.zarr_metadata import array_document, encode, group_document
+from storage.zarr_metadata import array_json, group_json
 
 __all__ = ["SegmentWriter", "next_allocation", "publish_arrays"]
 
@@ -34,6 +34,7 @@ _logger = logging.getLogger(__name__)
 _FIRST_STEP = 1024
 _LARGEST_STEP = 65_536
 _LARGEST_STEP_BYTES = 64 * 2**20
+_WORTH_SHRINKING = 2**20
 
 
 def next_allocation(allocated: int, needed: int, row_bytes: int, capacity: int) -> int:
@@ -44,25 +45,25 @@ def next_allocation(allocated: int, needed: int, row_bytes: int, capacity: int) 
 
 
 def publish_arrays(
-    folder: Path, schema_columns: Any, rows: int, capacity: int, staging: Path
+    folder: Path, columns: tuple[Column, ...], rows: int, capacity: int, staging: Path
 ) -> None:
     """Show ``rows`` rows to foreign readers: the group for all columns at once, then each array."""
-    documents = [(c.name, array_document(c, rows, capacity)) for c in schema_columns]
-    write_atomic(folder / "zarr.json", encode(group_document({}, documents)), staging)
-    for name, document in documents:
-        write_atomic(folder / name / "zarr.json", encode(document), staging)
+    write_atomic(folder / "zarr.json", group_json(columns, rows, capacity), staging)
+    for column in columns:
+        document = array_json(column, rows, capacity)
+        write_atomic(folder / column.name / "zarr.json", document, staging)
 
 
-def build_folder(folder: Path, columns: Any, capacity: int) -> None:
+def build_folder(folder: Path, columns: tuple[Column, ...], capacity: int) -> None:
     """Make a segment's Zarr group with empty columns; nobody may see ``folder`` yet."""
-    documents = [(column.name, array_document(column, 0, capacity)) for column in columns]
     with disk_full_as_error(folder, 0):
         folder.mkdir()
-        for column, (name, document) in zip(columns, documents, strict=True):
-            (folder / name).mkdir()
-            ColumnFile(folder / name, column, capacity).create()
-            (folder / name / "zarr.json").write_bytes(encode(document))
-        (folder / "zarr.json").write_bytes(encode(group_document({}, documents)))
+        for column in columns:
+            place = folder / column.name
+            place.mkdir()
+            ColumnFile(place, column, capacity).create()
+            (place / "zarr.json").write_bytes(array_json(column, 0, capacity))
+        (folder / "zarr.json").write_bytes(group_json(columns, 0, capacity))
 
 
 class SegmentWriter:
@@ -213,25 +214,29 @@ class SegmentWriter:
         self._published_rows = self.rows
 
     def seal(self) -> None:
-        """Say that no more episodes come, publish, and close."""
+        """Say that no more episodes come, publish, and release; ``shrink`` may follow."""
         if not self.sealed:
             self._appender.seal(self.sequence, self.episodes, self.rows, time.time_ns())
             self._log.refresh()
-        self._close(self.rows)
+        self.publish()
+        self.release()
+
+    def shrink(self) -> None:
+        """Give back the space after the inner chunk of the last row. Slow on some disks."""
+        for file in self._files:
+            file.shrink(self.rows)
 
     def close(self) -> None:
-        """Publish, give back unused space and the lock; the segment may be taken up again.
+        """Publish, give back much unused space, and the lock; the segment may be taken up again.
 
         The row after the committed ones stays: it may hold the first observation of an episode
         that a position remembers as open.
         """
-        self._close(self.rows + 1)
-
-    def _close(self, rows: int) -> None:
         try:
             self.publish()
-            for file in self._files:
-                file.shrink(rows)
+            if (self.allocated - self.rows) * self.schema.row_bytes > _WORTH_SHRINKING:
+                for file in self._files:
+                    file.shrink(self.rows + 1)
         finally:
             self.release()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,14 @@ import numpy as np
 from storage.layout import INNER_ROWS
 from storage.schema import Column
 
-__all__ = ["array_document", "dimension_names", "encode", "group_document"]
+__all__ = [
+    "array_document",
+    "array_json",
+    "dimension_names",
+    "encode",
+    "group_document",
+    "group_json",
+]
 
 Document = dict[str, Any]
 
@@ -86,3 +94,28 @@ def group_document(
         }
     document["node_type"] = "group"
     return document
+
+
+_ROWS = 987_654_321_012_345
+"""Stands for the number of rows in a template; no dimension is that long."""
+
+
+@lru_cache(maxsize=256)
+def _array_template(column: Column, capacity: int) -> bytes:
+    return encode(array_document(column, _ROWS, capacity))
+
+
+@lru_cache(maxsize=16)
+def _group_template(columns: tuple[Column, ...], capacity: int) -> bytes:
+    arrays = [(column.name, array_document(column, _ROWS, capacity)) for column in columns]
+    return encode(group_document({}, arrays))
+
+
+def array_json(column: Column, rows: int, capacity: int) -> bytes:
+    """The bytes of an array's ``zarr.json``; encoded once, then only the rows are filled in."""
+    return _array_template(column, capacity).replace(b"%d" % _ROWS, b"%d" % rows)
+
+
+def group_json(columns: tuple[Column, ...], rows: int, capacity: int) -> bytes:
+    """The bytes of a segment group's ``zarr.json``, its arrays consolidated."""
+    return _group_template(columns, capacity).replace(b"%d" % _ROWS, b"%d" % rows)

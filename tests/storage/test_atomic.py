@@ -20,9 +20,9 @@ def test_replaces_whole_files_and_leaves_nothing_else(tmp_path: Path) -> None:
 
 
 def test_disk_full_names_path_needed_and_free_bytes(tmp_path: Path) -> None:
-    with pytest.raises(DiskFullError, match=r"rows needs 1,234 more bytes, [\d,]+ are free"):
-        with disk_full_as_error(tmp_path / "rows", 1234):
-            raise OSError(errno.ENOSPC, "No space left on device")
+    needed = pytest.raises(DiskFullError, match=r"rows needs 1,234 more bytes, [\d,]+ are free")
+    with needed, disk_full_as_error(tmp_path / "rows", 1234):
+        raise OSError(errno.ENOSPC, "No space left on device")
     with pytest.raises(PermissionError), disk_full_as_error(tmp_path, 1):
         raise PermissionError
 

@@ -92,7 +92,7 @@ def test_records_that_do_not_follow_each_other_are_corruption(path: Path) -> Non
     appender = LogAppender(path, 2)
     appender.episode(record(2, 99))
     appender.close()
-    with pytest.raises(CorruptStoreError, match="record 2 of .* does not follow"):
+    with pytest.raises(CorruptStoreError, match=r"record 2 of .* does not follow"):
         CommitLog(path)
 
 

@@ -81,6 +81,6 @@ def test_impossible_settings_are_named(settings: dict, says: str) -> None:
 
 def test_an_unknown_column_lists_those_there_are() -> None:
     schema = make_schema(SPACES["vector_f8"], SPACES["discrete"])
-    with pytest.raises(KeyError, match="rewards.*observation, action, reward"):
+    with pytest.raises(KeyError, match=r"rewards.*observation, action, reward"):
         schema.column("rewards")
     assert schema.column("action").dtype == np.int64

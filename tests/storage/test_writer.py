@@ -41,7 +41,7 @@ def rows(store: storage.Store, name: str) -> list:
     return store.columns[name][:].tolist()
 
 
-# What is stored ------------------------------------------------------------------------------------
+# What is stored
 
 
 def test_every_value_of_many_episodes_on_several_lanes(tmp_path: Path) -> None:
@@ -190,9 +190,9 @@ def test_policy_numbers_without_a_column_are_refused(tmp_path: Path) -> None:
     step = {"action": 1, "reward": 0.0, "observation": [1.0], "terminated": 0, "truncated": 0}
     with store.writer() as writer:
         writer.begin(0, np.zeros(1))
-        with pytest.raises(SchemaMismatchError, match="raw_action given on lane 0.*Discrete"):
+        with pytest.raises(SchemaMismatchError, match=r"raw_action given on lane 0.*Discrete"):
             writer.step(0, **step, raw_action=[1.0])
-        with pytest.raises(SchemaMismatchError, match="behaviour given .* 'unknown'"):
+        with pytest.raises(SchemaMismatchError, match=r"behaviour given .* 'unknown'"):
             writer.step(0, **step, behaviour=[1.0])
         writer.step(0, **step)
 
@@ -229,14 +229,14 @@ def test_seed_zero_is_a_seed(tmp_path: Path) -> None:
     with store.writer() as writer:
         for seed in (0, None, 2**64 - 1):
             writer.begin(0, np.zeros(3), seed=seed)
-            record = writer.step(0, **Tiny(0, 0).step(0))
+            writer.step(0, **Tiny(0, 0).step(0))
             writer.end(0)
         with pytest.raises(SchemaMismatchError, match="seed -1 of lane 0"):
             writer.begin(0, np.zeros(3), seed=-1)
     assert store.episodes["seed"].to_pylist() == [0, None, 2**64 - 1]
 
 
-# At the door ---------------------------------------------------------------------------------------
+# At the door
 
 
 @pytest.mark.parametrize(
@@ -310,8 +310,8 @@ def test_end_episode_cuts_before_the_bad_step(store: storage.Store, caplog) -> N
         assert writer.step(0, **bad) is None
         assert writer.open_episode(0) is None
         assert writer.nonfinite_episodes == 2
+        writer.begin(0, np.zeros(3))
         with pytest.raises(ActionOutOfBoundsError):
-            writer.begin(0, np.zeros(3))
             writer.step(0, **(GOOD | {"action": np.array([11, 0], np.float32)}))
     assert rows(store, "truncated") == [False, True, False]
     assert rows(store, "observation") == [[0, 0, 0], [0, 0, 0], [1, 1, 1]]
@@ -381,7 +381,7 @@ def test_given_arrays_are_neither_changed_nor_kept(store: storage.Store) -> None
     assert rows(store, "action") == [[1, 2], [0, 0]]
 
 
-# Calls out of order --------------------------------------------------------------------------------
+# Calls out of order
 
 
 def test_calls_out_of_order(store: storage.Store) -> None:
@@ -441,19 +441,24 @@ def test_an_episode_without_steps_is_no_episode(store: storage.Store) -> None:
 
 def test_an_exception_keeps_what_was_committed_and_the_open_steps(store: storage.Store) -> None:
     """LeRobot: an exception while recording breaks the whole dataset."""
-    with pytest.raises(RuntimeError, match="camera"), store.writer() as writer:
-        for _ in range(5):
+
+    def record() -> None:
+        with store.writer() as writer:
+            for _ in range(5):
+                writer.begin(0, np.zeros(3))
+                writer.step(0, **(GOOD | {"terminated": True}))
             writer.begin(0, np.zeros(3))
-            writer.step(0, **(GOOD | {"terminated": True}))
-        writer.begin(0, np.zeros(3))
-        for _ in range(3):
-            writer.step(0, **GOOD)
-        raise RuntimeError("camera unplugged")
+            for _ in range(3):
+                writer.step(0, **GOOD)
+            raise RuntimeError("camera unplugged")
+
+    with pytest.raises(RuntimeError, match="camera"):
+        record()
     lengths = storage.open(store.path).episodes["length"].to_pylist()
     assert lengths == [1] * 5 + [3]
 
 
-# Segments ------------------------------------------------------------------------------------------
+# Segments
 
 
 def test_segments_seal_at_the_first_end_past_the_budget(tmp_path: Path) -> None:

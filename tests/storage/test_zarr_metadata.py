@@ -9,9 +9,18 @@ import zarr
 from zarr.codecs import BytesCodec, ShardingCodec
 
 from storage.schema import Column
-from storage.zarr_metadata import array_document, dimension_names, encode, group_document
+from storage.zarr_metadata import (
+    array_document,
+    array_json,
+    dimension_names,
+    encode,
+    group_document,
+    group_json,
+)
 
-DTYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split()
+DTYPES = ["bool", "float16", "float32", "float64"] + [
+    f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
+]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -36,6 +45,7 @@ def test_equals_what_zarr_python_writes(tmp_path: Path, dtype: str, shape: tuple
     )
     theirs = (tmp_path / "x" / "zarr.json").read_bytes()
     assert encode(array_document(column, 300, 1024)) == theirs
+    assert array_json(column, 300, 1024) == theirs
 
 
 def test_groups_equal_what_zarr_python_writes(tmp_path: Path) -> None:
@@ -49,3 +59,9 @@ def test_groups_equal_what_zarr_python_writes(tmp_path: Path) -> None:
     ours = json.loads(encode(group_document({"a": 1}, [("x", member)])))
     assert ours == theirs
     assert list(ours) == list(theirs)
+
+
+def test_templates_equal_whole_documents() -> None:
+    columns = (Column("x", np.dtype("<f4"), (2,)), Column("kind", np.dtype("u1")))
+    documents = [(column.name, array_document(column, 77, 512)) for column in columns]
+    assert group_json(columns, 77, 512) == encode(group_document({}, documents))

@@ -151,12 +151,16 @@ def test_evaluate_gives_importance_ratios():
     assert ratios[4] == pytest.approx(4 * math.exp(log_policy[4]), rel=1e-4)
 
 
-def test_importance_ratios_are_clamped():
+@pytest.mark.parametrize("distance", [2.5, 1000.0])
+def test_importance_ratios_are_clamped(distance):
     _, _, actor = make(4, 2, (8, 8))
     rows = observations(2, 4)
-    raw = np.array([[0, 0], [1000, 0]], np.float32)
-    behaviour = np.array([[0, 1000, 0.1, 0.1], [1000, 0, 0.1, 0.1]], np.float32)
-    _, ratios = actor.evaluate(rows, raw, behaviour, np.ones(2, np.uint8))
+    policy = actor.act(0, 0, rows[0], greedy=True).behaviour
+    far = policy[:2] + np.float32(distance)
+    stdev = [0.3, 0.3]
+    raw = np.array([policy[:2], far], np.float32)
+    behaviour = np.array([[*far, *stdev], [*far, *stdev]], np.float32)
+    _, ratios = actor.evaluate(rows[[0, 0]], raw, behaviour, np.ones(2, np.uint8))
     np.testing.assert_allclose(ratios, [math.exp(7), math.exp(-7)], rtol=1e-6)
 
 

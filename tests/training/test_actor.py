@@ -8,7 +8,8 @@ import torch
 
 from storage.errors import ConfigError
 from storage.randomness import normal_pair, philox, stream_key
-from training.actor import NOISE_LIMIT, GaussianActor
+from training.actor import GaussianActor
+from training.actor_kernels import NOISE_LIMIT
 from training.network import VRacerNetwork
 from training.scaling import ObservationScaling
 

@@ -46,12 +46,12 @@ class Run:
 def main(arguments: Sequence[str]) -> int:
     """Runs the verb."""
     files, options = split_words(arguments)
+    if files and any(option.startswith("--resume=") for option in options):
+        raise ConfigError(f"--resume takes the run's own settings; leave out {' '.join(files)}")
     values = _parser().parse([Path(file) for file in files], options)
     resume = values.pop("resume", None)
     if resume is None:
         run = _new_run(files, values)
-    elif files:
-        raise ConfigError(f"--resume takes the run's own settings; leave out {' '.join(files)}")
     else:
         run = _resumed_run(Path(resume), options)
     train(run)

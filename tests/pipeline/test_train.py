@@ -72,7 +72,7 @@ def test_finished_run_asks_for_more_steps(run: Path) -> None:
 
 
 def test_resumed_run_stays_the_same_run(run: Path) -> None:
-    with pytest.raises(ConfigError, match=r"cannot change agent\.discount, seed"):
+    with pytest.raises(ConfigError, match=r"cannot change seed, agent\.discount"):
         main(["--resume", str(run), "--loop.steps=2000", "--seed=1", "--agent.discount=0.9"])
     with pytest.raises(ConfigError, match=r"leave out other\.yaml"):
         main(["other.yaml", "--resume", str(run)])

@@ -83,7 +83,7 @@ def _open_steps(segment: SegmentWriter) -> int:
     kinds = segment.arrays["kind"][segment.rows : segment.allocated]
     others = np.flatnonzero(kinds != RowKind.STEP)
     steps = int(others[0]) if len(others) else len(kinds)
-    return min(steps, segment.allocated - segment.rows - 1)
+    return max(0, min(steps, segment.allocated - segment.rows - 1))
 
 
 def _commit_open(store: Store, segment: SegmentWriter, steps: int) -> EpisodeRecord:

@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import storage
+from storage.errors import CheckpointError, ConfigError, SegmentLockedError
+from storage.layout import Ending
+from storage.salvage import salvage
+from storage.writer import Writer
+from tests.storage.test_salvage import die
+from tests.storage.zoo import Tiny, check_tiny, play, tiny_spec
+
+LANES = 2
+TOTAL = 60
+SETTINGS: dict[str, Any] = {"run": "run", "row_budget": 40, "publish_interval": 60, "lanes": LANES}
+
+
+class Loop:
+    """Steps all lanes in turn, as a collector does; its state is (episode, step) a lane."""
+
+    def __init__(self, writer: Writer, episodes: list[int], steps: list[int]) -> None:
+        self.writer = writer
+        self.episodes = episodes
+        self.steps = steps
+
+    def run(self, count: int) -> None:
+        for _ in range(count):
+            for lane in range(LANES):
+                tiny = Tiny(lane, self.episodes[lane])
+                if self.writer.open_episode(lane) is None:
+                    self.writer.begin(lane, tiny.observation(0), seed=tiny.episode)
+                record = self.writer.step(lane, **tiny.step(self.steps[lane]))
+                self.steps[lane] += 1
+                if record is not None:
+                    self.episodes[lane] += 1
+                    self.steps[lane] = 0
+
+
+def straight(path: Path) -> None:
+    with storage.create(path, tiny_spec()).writer(**SETTINGS) as writer:
+        Loop(writer, [0, 0], [0, 0]).run(TOTAL)
+
+
+def contents(path: Path) -> dict[str, np.ndarray]:
+    store = storage.open(path)
+    columns = {name: store.columns[name][:] for name in store.columns}
+    segments = [(i.id, i.rows, i.episodes, i.sealed, i.run, i.lane) for i in store.segments]
+    return columns | {"segments": np.array(segments, dtype=object)}
+
+
+def same(a: Path, b: Path) -> None:
+    ours, theirs = contents(a), contents(b)
+    for name, values in ours.items():
+        np.testing.assert_array_equal(values, theirs[name], err_msg=name)
+    assert storage.content_hash(a) == storage.content_hash(b)
+
+
+def files(path: Path) -> dict[str, bytes]:
+    return {
+        str(p.relative_to(path)): p.read_bytes()
+        for p in sorted(path.rglob("*"))
+        if p.is_file() and "locks" not in p.parts
+    }
+
+
+@pytest.mark.parametrize(
+    ("at", "more", "stop"),
+    [
+        (0, 5, "close"),
+        (1, 0, "close"),
+        (23, 31, "close"),
+        (40, 0, "die"),
+        (7, 31, "die"),
+        (23, 1, "die and salvage"),
+        (7, 0, "die and salvage"),
+        (0, 31, "die and salvage"),
+    ],
+)
+def test_resumed_equals_straight(tmp_path: Path, at: int, more: int, stop: str) -> None:
+    straight(tmp_path / "straight")
+    store = storage.create(tmp_path / "resumed", tiny_spec())
+    writer = store.writer(**SETTINGS)
+    loop = Loop(writer, [0, 0], [0, 0])
+    loop.run(at)
+    position = storage.StorePosition.from_json(json.loads(json.dumps(writer.position().to_json())))
+    assert position == writer.position()
+    episodes, steps = list(loop.episodes), list(loop.steps)
+    loop.run(more)
+    writer.close() if stop == "close" else die(writer)
+    store = storage.open(tmp_path / "resumed", mode="r+")
+    if stop == "die and salvage":
+        salvage(store)
+    storage.rewind(store, position, "run")
+    with store.writer(continue_from=position, **SETTINGS) as writer:
+        for lane in range(LANES):
+            opened = writer.open_episode(lane)
+            assert (opened.steps if opened else 0) == steps[lane]
+        Loop(writer, episodes, steps).run(TOTAL - at)
+    same(tmp_path / "straight", tmp_path / "resumed")
+    for episode in storage.open(tmp_path / "resumed").iterate_episodes():
+        cut = episode.record.ending is Ending.CUT
+        check_tiny(store, episode.record, steps=episode.record.length if cut else None)
+
+
+def interrupted(path: Path) -> tuple[storage.Store, storage.StorePosition]:
+    store = storage.create(path, tiny_spec())
+    writer = store.writer(**SETTINGS)
+    loop = Loop(writer, [0, 0], [0, 0])
+    loop.run(22)
+    position = writer.position()
+    loop.run(30)
+    writer.close()
+    return store, position
+
+
+def test_rewinding_again_changes_nothing(tmp_path: Path) -> None:
+    store, position = interrupted(tmp_path / "store")
+    storage.rewind(store, position, "run")
+    once = files(store.path)
+    episodes = store.n_episodes
+    for _ in range(2):
+        storage.rewind(storage.open(store.path, mode="r+"), position, "run")
+        assert files(store.path) == once
+    assert storage.open(store.path).n_episodes == episodes
+
+
+def test_what_came_after_is_kept_among_the_orphans(tmp_path: Path) -> None:
+    store, position = interrupted(tmp_path / "store")
+    rewards = {i.id: store.segment(i.id).array("reward").copy() for i in store.segments}
+    before = store.n_episodes
+    storage.rewind(store, position, "run")
+    assert store.n_episodes < before
+    kept = {info.id: info.rows for info in store.segments}
+    assert set(kept) == {segment for segment, _ in position.segments}
+    for folder in store.paths.orphans.iterdir():
+        segment = int(folder.name[:6])
+        if (folder / "orphan.json").exists():
+            note = json.loads((folder / "orphan.json").read_text())
+            saved = np.load(folder / "reward.npy")
+            first = note["first_row"]
+            after = rewards[segment][first:]
+            np.testing.assert_array_equal(saved[: len(after)], after)
+            assert len(saved) >= len(after)
+        else:
+            assert segment not in kept
+            assert (folder / "steps" / "reward" / "c.0").exists()
+            assert (folder / "log").exists()
+    assert len(list(store.paths.orphans.iterdir())) >= 3
+
+
+def test_caches_of_rows_that_are_no_more_are_reset(tmp_path: Path) -> None:
+    store, position = interrupted(tmp_path / "store")
+    overlay = store.overlay("main", mode="r+")
+    for info in store.segments:
+        overlay.segment(info.id, info.rows).array("value")[:] = 5
+        overlay.publish(info.id, info.rows)
+    overlay.close()
+    gone = {i.id for i in store.segments} - {segment for segment, _ in position.segments}
+    storage.rewind(store, position, "run")
+    again = store.overlay("main")
+    for lane in position.lanes:
+        keep = lane.rows if lane.open is None else lane.open.start + lane.open.steps
+        values = again.segment(lane.segment, 40).array("value")
+        assert values[:keep].tolist() == [5] * keep
+        assert values[keep:].tolist() == [0] * (40 - keep)
+    assert gone
+    for segment in gone:
+        assert not (store.path / f"overlays/main.zarr/{segment:06d}").exists()
+
+
+def test_other_runs_are_not_touched(tmp_path: Path) -> None:
+    store = storage.create(tmp_path / "store", tiny_spec())
+    with store.writer(run="other") as other:
+        play(other, 0, 0)
+    with store.writer(run="run") as first:
+        play(first, 0, 0)
+    writer = store.writer(run="run")
+    play(writer, 0, 1)
+    position = writer.position()
+    play(writer, 0, 2)
+    with store.writer(run="other") as other:
+        play(other, 0, 5)
+    writer.close()
+    store.refresh()
+    storage.rewind(store, position, "run")
+    table = store.episodes.to_pydict()
+    assert list(zip(table["run"], table["lane_episode"], strict=True)) == [
+        ("other", 0),
+        ("run", 0),
+        ("run", 1),
+        ("other", 5),
+    ]
+
+
+def test_a_live_writer_is_not_rewound(tmp_path: Path) -> None:
+    store = storage.create(tmp_path / "store", tiny_spec())
+    with store.writer(run="run") as writer:
+        play(writer, 0, 0)
+        position = writer.position()
+        play(writer, 0, 1)
+        with pytest.raises(SegmentLockedError):
+            storage.rewind(storage.open(store.path, mode="r+"), position, "run")
+        with pytest.raises(SegmentLockedError):
+            store.writer(run="run", continue_from=position)
+        assert store.refresh()
+    assert storage.open(store.path).n_episodes == 2
+
+
+def test_positions_that_do_not_fit(tmp_path: Path) -> None:
+    store, position = interrupted(tmp_path / "store")
+    with pytest.raises(CheckpointError, match="rewind the store to the position first"):
+        store.writer(continue_from=position, **SETTINGS)
+    with pytest.raises(CheckpointError, match="2 lanes, the writer 3"):
+        store.writer(continue_from=position, **(SETTINGS | {"lanes": 3}))
+    other = storage.create(tmp_path / "other", tiny_spec())
+    with pytest.raises(CheckpointError, match="belongs to store"):
+        storage.rewind(other, position, "run")
+    with pytest.raises(ConfigError, match="belongs to store"):
+        other.writer(continue_from=position, lanes=2)
+    store.paths.log(0).unlink()
+    with pytest.raises(CheckpointError, match="has no segment 000000"):
+        storage.rewind(store, position, "run")
+
+
+def test_a_refused_continuation_holds_no_lock(tmp_path: Path) -> None:
+    store, position = interrupted(tmp_path / "store")
+    with pytest.raises(CheckpointError):
+        store.writer(continue_from=position, **SETTINGS)
+    storage.rewind(store, position, "run")
+    with store.writer(continue_from=position, **SETTINGS) as writer:
+        assert writer.position() == position

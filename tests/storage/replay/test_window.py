@@ -131,6 +131,22 @@ def test_any_episode_can_leave_and_the_order_of_the_others_stays(filler, positio
     assert set(zip(batch.segment.tolist(), batch.row.tolist(), strict=True)) == wanted
 
 
+def test_episodes_can_leave_one_after_another_in_any_order(filler) -> None:
+    made = filler()
+    for length in (4, 5, 3, 6, 2):
+        made.episode(length)
+    view = made.view()
+    window: Window = view._window
+    slots = [int(slot) for slot in dict.fromkeys(window.steps[: window.n_steps] >> 32)]
+    rest = [4, 5, 3, 6, 2]
+    for slot, length in ((slots[3], 6), (slots[1], 5), (slots[2], 3), (slots[4], 2)):
+        window.leave(slot)
+        rest.remove(length)
+        assert lengths(view) == rest
+        assert view.sample(view.n_steps).row.size == sum(rest)
+    assert set(view.sample(4).row.tolist()) == {0, 1, 2, 3}
+
+
 def test_the_ring_grows_in_the_middle_of_its_life(filler) -> None:
     made = filler()
     view = made.view(window=900)

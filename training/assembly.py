@@ -82,8 +82,8 @@ def _check_budget(config: RunConfig) -> None:
     loop = config.loop
     if loop.warmup >= loop.steps:
         raise ConfigError(
-            f"loop.warmup is {loop.warmup:,} of loop.steps {loop.steps:,}: the run would end before "
-            "it learns anything; lower loop.warmup or raise loop.steps"
+            f"loop.warmup is {loop.warmup:,} of loop.steps {loop.steps:,}: the run would end "
+            "before it learns anything; lower loop.warmup or raise loop.steps"
         )
 
 

@@ -11,6 +11,7 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 import storage
 import training
 from storage.errors import StoreExistsError
+from storage.replay import ReplayView
 from tests.training.tiny import ROUND, WARMUP, differences, rows, run, tiny_config
 from training.assembly import build, trainer
 from training.config import VRacerConfig
@@ -78,6 +79,19 @@ def test_the_same_seed_is_the_same_run(tmp_path, lanes, kind):
     assert hashes[0] == hashes[1]
     other = run(tiny_config(rounds=14, lanes=lanes, lane_kind=kind, seed=2), tmp_path / "c")
     assert differences(first.state_dict(), other.state_dict()) != []
+
+
+def test_draws_follow_the_runs_seed(tmp_path, monkeypatch):
+    seeds = []
+    original = ReplayView.__init__
+
+    def watched(self, store, **options):
+        seeds.append(options["seed"])
+        original(self, store, **options)
+
+    monkeypatch.setattr(ReplayView, "__init__", watched)
+    run(tiny_config(rounds=8, seed=23), tmp_path)
+    assert seeds == [23]
 
 
 def test_evaluation_disturbs_nothing(tmp_path):

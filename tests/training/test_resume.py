@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from storage.errors import CheckpointError
 from tests.training.tiny import ROUND, differences, longer, rows, run, tiny_config
 from training.assembly import build, trainer
 from training.checkpoint import last_checkpoint, load, read_checkpoint
+from training.config_file import save_config
 from training.environment import NotReplayableWarning
 
 
@@ -115,6 +117,43 @@ def test_a_fresh_process_resumes_bit_exactly(tmp_path):
     root = Path(__file__).parents[2]
     subprocess.run([sys.executable, "-c", script], cwd=root, check=True)
     _assert_equal_runs(tmp_path / "straight", tmp_path / "resumed")
+
+
+def test_killed_twice_and_resumed_equals_straight(tmp_path):
+    """kill -9 at whatever instant, in a process of its own, before and after a resume."""
+    config = tiny_config(rounds=80, lanes=2, checkpoint_rounds=4)
+    run(config, tmp_path / "straight")
+    folder = tmp_path / "killed"
+    for resume in (False, True):
+        before = _saved(folder)
+        child = _start(config, folder, resume=resume)
+        try:
+            while _saved(folder) == before and child.poll() is None:
+                time.sleep(0.01)
+        finally:
+            child.kill()
+            child.wait()
+    run(config, folder, resume=True)
+    _assert_equal_runs(tmp_path / "straight", folder)
+
+
+def _saved(folder: Path) -> int:
+    path = folder / "checkpoints" / "last.ckpt"
+    return path.stat().st_mtime_ns if path.exists() else 0
+
+
+def _start(config, folder: Path, *, resume: bool) -> subprocess.Popen[bytes]:
+    script = (
+        "import sys; from pathlib import Path\n"
+        "from tests.training.tiny import run\n"
+        "from training import load_config\n"
+        "run(load_config(sys.argv[1]), Path(sys.argv[2]), resume=sys.argv[3] == 'True')\n"
+    )
+    settings = folder.with_suffix(".yaml")
+    save_config(config, settings)
+    root = Path(__file__).parents[2]
+    words = [sys.executable, "-c", script, str(settings), str(folder), str(resume)]
+    return subprocess.Popen(words, cwd=root)
 
 
 def test_the_next_batch_and_the_overlay_are_restored(tmp_path):

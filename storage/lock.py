@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from storage.atomic import disk_full_as_error
-from storage.errors import SegmentLockedError
+from storage.errors import DiskFullError, SegmentLockedError
 from storage.layout import StorePaths
 
 __all__ = ["SegmentLock", "next_segment"]
@@ -100,9 +100,17 @@ class SegmentLock:
             try:
                 with disk_full_as_error(path, 0):
                     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-                    return cls(path, segment, os.open(path, flags, 0o644))
-            except (FileExistsError, SegmentLockedError):
+                    descriptor = os.open(path, flags, 0o644)
+            except FileExistsError:
                 segment += 1
+                continue
+            try:
+                return cls(path, segment, descriptor)
+            except SegmentLockedError:
+                segment += 1
+            except DiskFullError:
+                path.unlink()
+                raise
 
     def release(self) -> None:
         """Unlock; may be called twice."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,6 +13,7 @@ from storage.column_file import ColumnFile
 from storage.errors import DiskFullError, ReadOnlyStoreError
 from storage.layout import INNER_ROWS, align_up, segment_name
 from storage.schema import Column
+from storage.segment import header_of
 from storage.segment_writer import build_folder, next_allocation, publish_arrays
 from storage.zarr_metadata import encode, group_document
 
@@ -45,19 +47,18 @@ class OverlaySegment:
         self._capacity = capacity
         self._files = [ColumnFile(folder / c.name, c, capacity) for c in OVERLAY_COLUMNS]
         self._there = folder.exists()
+        self._stored = 0
         self._maps: dict[str, np.ndarray[Any, Any]] = {}
 
     def ensure(self, rows: int) -> None:
         """Make ``rows`` rows touchable, zero where new; raises DiskFullError, undone."""
         if rows <= self.rows:
             return
-        if self._there:
-            allocated = min(file.allocated() for file in self._files)
-            if allocated < rows and self._writable:
-                self._allocate(allocated, rows)
-            elif allocated < rows:
-                self._there = False
-                self._maps.clear()
+        self._stored = min(file.allocated() for file in self._files) if self._there else 0
+        if self._stored < rows and self._writable:
+            self._allocate(self._stored, rows)
+        elif self._stored < rows:
+            self._maps.clear()
         self.rows = rows
 
     def _allocate(self, allocated: int, rows: int) -> None:
@@ -91,16 +92,23 @@ class OverlaySegment:
             raise KeyError(f"no overlay column {name!r}; there are {', '.join(_BY_NAME)}")
         if name not in self._maps:
             file = self._files[list(_BY_NAME).index(name)]
-            if self._there:
+            if self._writable or self._stored >= self.rows > 0:
                 self._maps[name] = file.map(self._capacity, writable=self._writable)
             else:
-                self._maps[name] = np.zeros(self._capacity, file.column.dtype)
-                self._maps[name].flags.writeable = False
+                self._maps[name] = self._padded(file)
         return self._maps[name]
+
+    def _padded(self, file: ColumnFile) -> np.ndarray[Any, Any]:
+        """A read-only copy: what is stored, then zeros."""
+        rows = np.zeros(self._capacity, file.column.dtype)
+        if self._stored:
+            rows[: self._stored] = file.map(self._stored, writable=False)
+        rows.flags.writeable = False
+        return rows
 
 
 class Overlay:
-    """An overlay by name. Opened for reading, what does not exist reads as zeros."""
+    """An overlay by name. Opened for reading, rows that it lacks read as zeros."""
 
     def __init__(self, store: Store, name: str, path: Path, mode: Literal["r", "r+"]) -> None:
         self.name = name
@@ -138,13 +146,9 @@ class Overlay:
         return opened
 
     def _capacity(self, segment: int) -> int:
-        from storage.segment import header_of
-
         return header_of(self._store.log(segment)).capacity
 
     def _build(self, folder: Path, capacity: int) -> None:
-        import shutil
-
         staged = self._staging / folder.name
         try:
             build_folder(staged, OVERLAY_COLUMNS, capacity)

@@ -134,6 +134,8 @@ def test_interrupted_run_says_how_to_resume_and_does(tmp_path: Path, sharpwave) 
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # A shell starts background jobs with SIGINT ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
     checkpoint = tmp_path / "runs/cut/checkpoints/last.ckpt"
     deadline = time.monotonic() + 120

@@ -65,9 +65,15 @@ def kernel(function: Function) -> Function:
     """Compile `function` at its first call, keep the machine code on disk, release the GIL.
 
     Division follows IEEE 754 (no ZeroDivisionError), arithmetic is never reassociated: a kernel
-    gives the same bits on every call.
+    gives the same bits on every call. Where no folder for the machine code can be written, it is
+    compiled anew in each process. The code on disk goes by the time of the kernel's own file:
+    after editing a kernel that kernels of other files call, delete `__pycache__`.
     """
-    return cast(Function, njit(cache=True, nogil=True, error_model="numpy")(function))
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+    try:
+        return cast(Function, njit(cache=True, **options)(function))
+    except RuntimeError:
+        return cast(Function, njit(**options)(function))
 
 
 def address_of(array: Any) -> int:

@@ -44,7 +44,8 @@ class ReplayView(WindowValues):
     `window` is N, the steps that replay may sample: the memory floats in [N, N + longest
     episode). `fields` chooses what batches hold (default: everything the store has). With
     `private` the overlay on disk is only read, feed-back stays in this process: for copies and
-    loader workers. `discount` and `reward_scale` are those of the value targets.
+    loader workers. `discount` and `reward_scale` are those of the value targets. Rows come as they
+    are stored: of stacked frames the newest one.
 
     Opening admits the newest episodes at once; later ones enter by `admit` (the run that collects)
     or `advance` (everybody else). Use it as a context manager or call `close`.

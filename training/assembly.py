@@ -17,6 +17,7 @@ from lightning.pytorch.loggers import Logger, TensorBoardLogger
 import storage
 from storage import EnvironmentSpec
 from storage.errors import ConfigError
+from training.checkpoint_io import AtomicCheckpointIO
 from training.config_file import save_config
 from training.environment import (
     EnvironmentConfig,
@@ -147,6 +148,7 @@ def trainer(
         "devices": 1,
         "logger": _loggers(config, folder),
         "callbacks": _callbacks(config, folder),
+        "plugins": [AtomicCheckpointIO()],
         "default_root_dir": folder,
         "enable_progress_bar": False,
         "enable_model_summary": False,

@@ -12,7 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from storage.kernel import Integers32, address_of
-from storage.replay.tables import COLUMNS, OVERLAY_COLUMNS, ROW_LIMIT, ROW_MAP, SEGMENT_ID
+from storage.layout import INNER_ROWS, align_up
+from storage.replay.tables import COLUMNS, OVERLAY_DTYPES, ROW_LIMIT, ROW_MAP, SEGMENT_ID
 
 __all__ = ["Mapped", "Maps", "OverlaySource", "SegmentSource", "SegmentTable"]
 
@@ -58,6 +59,9 @@ class Maps:
     overlay: Any
     row_map: Integers32
     rows: int
+    """Rows that the window's episodes have reached."""
+    room: int
+    """Rows that may be touched: `rows` rounded up, so that few admissions must ask for more."""
     episodes: int = 0
     published: int = 0
 
@@ -102,8 +106,11 @@ class SegmentTable:
         maps = self._maps[slot]
         if maps is None:
             raise RuntimeError(f"segment slot {slot} is lent to segment {segment_id} and empty")
+        if rows > maps.room:
+            self._extend(slot, maps, _rounded(rows))
         if rows > maps.rows:
-            self._extend(slot, maps, rows)
+            maps.rows = rows
+            self.table[slot, ROW_LIMIT] = rows
         maps.episodes += episodes
         return slot
 
@@ -140,15 +147,17 @@ class SegmentTable:
 
     def _lend(self, segment_id: int, rows: int) -> int:
         columns = self._store.segment(segment_id)
-        overlay = self._overlay.segment(segment_id, rows)
+        room = _rounded(rows)
+        overlay = self._overlay.segment(segment_id, room)
+        row_map = np.zeros(_row_map_length(room), np.int32)
         slot = self._free_slot()
-        row_map = np.zeros(_row_map_length(rows), np.int32)
-        self._maps[slot] = Maps(segment_id, columns, overlay, row_map, rows)
+        maps = Maps(segment_id, columns, overlay, row_map, rows, room)
+        self._maps[slot] = maps
         if segment_id >= self.slot_of.size:
             grown = np.full(max(64, 2 * (segment_id + 1)), -1, np.int32)
             grown[: self.slot_of.size] = self.slot_of
             self.slot_of = grown
-        self._fill(slot, self._maps[slot])
+        self._fill(slot, maps)
         self.slot_of[segment_id] = slot
         return slot
 
@@ -163,24 +172,30 @@ class SegmentTable:
             self.table = grown
         return len(self._maps) - 1
 
-    def _extend(self, slot: int, maps: Maps, rows: int) -> None:
-        maps.overlay = self._overlay.segment(maps.segment_id, rows)
-        maps.rows = rows
-        if rows > maps.row_map.size:
-            grown = np.zeros(_row_map_length(rows), np.int32)
+    def _extend(self, slot: int, maps: Maps, room: int) -> None:
+        overlay = self._overlay.segment(maps.segment_id, room)
+        moved = overlay is not maps.overlay
+        maps.overlay, maps.room = overlay, room
+        if room > maps.row_map.size:
+            grown = np.zeros(_row_map_length(room), np.int32)
             grown[: maps.row_map.size] = maps.row_map
             maps.row_map = grown
-        self._fill(slot, maps)
+            moved = True
+        if moved:
+            self._fill(slot, maps)
 
-    def _fill(self, slot: int, maps: Maps | None) -> None:
-        if maps is None:
-            return
+    def _fill(self, slot: int, maps: Maps) -> None:
         row = self.table[slot]
         row[SEGMENT_ID], row[ROW_LIMIT] = maps.segment_id, maps.rows
         row[ROW_MAP] = address_of(maps.row_map)
         for place, name in enumerate(self._columns):
-            source = maps.overlay if name in OVERLAY_COLUMNS else maps.columns
+            source = maps.overlay if name in OVERLAY_DTYPES else maps.columns
             row[COLUMNS + place] = source.address(name)
+
+
+def _rounded(rows: int) -> int:
+    """Up to whole inner chunks; a segment's capacity is a multiple of them."""
+    return align_up(rows, INNER_ROWS)
 
 
 def _row_map_length(rows: int) -> int:

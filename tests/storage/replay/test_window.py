@@ -172,7 +172,7 @@ def test_an_admission_that_finds_no_room_leaves_the_window_as_it_was(filler, mon
     made = filler()
     view = made.view()
     view.admit(made.episode(5), np.zeros(6, np.float32))
-    record = made.episode(4)
+    record = made.episode(300)
 
     def full(segment_id: int, rows: int) -> None:
         raise DiskFullError(f"no room for {rows} rows of segment {segment_id}")
@@ -180,7 +180,7 @@ def test_an_admission_that_finds_no_room_leaves_the_window_as_it_was(filler, mon
     with monkeypatch.context() as patch:
         patch.setattr(view._segments._overlay, "segment", full)
         with pytest.raises(DiskFullError):
-            view.admit(record, np.zeros(5, np.float32))
+            view.admit(record, np.zeros(301, np.float32))
     assert lengths(view) == [5]
-    view.admit(record, np.zeros(5, np.float32))
-    assert lengths(view) == [5, 4]
+    view.admit(record, np.zeros(301, np.float32))
+    assert lengths(view) == [5, 300]

@@ -11,9 +11,10 @@ from storage.content_hash import content_hash
 from storage.environment_spec import EnvironmentSpec
 from storage.episode_table import EpisodeRecord
 from storage.layout import BehaviourKind, Ending, RowKind
+from storage.opening import create, open  # noqa: A004
 from storage.orphans import rewind
 from storage.position import StorePosition
-from storage.store import Store, create, open  # noqa: A004
+from storage.store import Store
 
 __all__ = [
     "BehaviourKind",

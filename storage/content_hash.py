@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from storage.opening import open as open_store
 from storage.store import Store
-from storage.store import open as open_store
 
 __all__ = ["content_hash"]
 

@@ -223,8 +223,11 @@ class SegmentWriter:
 
     def shrink(self) -> None:
         """Give back the space after the inner chunk of the last row. Slow on some disks."""
+        self._shrink(self.rows)
+
+    def _shrink(self, rows: int) -> None:
         for file in self._files:
-            file.shrink(self.rows)
+            file.shrink(rows)
 
     def close(self) -> None:
         """Publish, give back much unused space, and the lock; the segment may be taken up again.
@@ -233,10 +236,13 @@ class SegmentWriter:
         that a position remembers as open.
         """
         try:
-            self.publish()
             if (self.allocated - self.rows) * self.schema.row_bytes > _WORTH_SHRINKING:
-                for file in self._files:
-                    file.shrink(self.rows + 1)
+                self._shrink(self.rows + 1)
+            try:
+                self.publish()
+            except DiskFullError:
+                self._shrink(self.rows + 1)
+                self.publish()
         finally:
             self.release()
 

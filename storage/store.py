@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import uuid as uuids
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -13,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from storage.atomic import disk_full_as_error
 from storage.columns import Columns
 from storage.commit_log import CommitLog
 from storage.environment_spec import EnvironmentSpec
@@ -22,24 +17,16 @@ from storage.episode_table import EpisodeRecord, episode_table
 from storage.errors import (
     ConfigError,
     CorruptStoreError,
-    FormatVersionError,
     ReadOnlyStoreError,
-    StoreExistsError,
-    StoreNotFoundError,
 )
 from storage.layout import (
-    DEFAULT_CAPACITY,
-    FORMAT_VERSION,
-    INNER_ROWS,
     Ending,
     StorePaths,
-    align_up,
     segment_name,
 )
 from storage.position import StorePosition
-from storage.schema import Schema, StackPadding, make_schema
+from storage.schema import Schema
 from storage.segment import MappedSegment, SegmentInfo, header_of
-from storage.zarr_metadata import encode, group_document
 
 if TYPE_CHECKING:
     import dask.array
@@ -47,103 +34,13 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from storage.overlay import Overlay
+    from storage.replay import ReplayView
     from storage.writer import Writer
+    from storage.writer_settings import Nonfinite
 
-__all__ = ["Store", "create", "open"]
+__all__ = ["Mode", "Store"]
 
 Mode = Literal["r", "r+"]
-
-
-def create(
-    path: str | os.PathLike[str],
-    env_spec: EnvironmentSpec,
-    *,
-    behaviour: str | None = None,
-    info: Mapping[str, Any] | None = None,
-    frame_stack: int | None = None,
-    first_stack_padding: StackPadding | None = None,
-    life_loss: bool = False,
-) -> Store:
-    """Make a new, empty store at ``path`` and open it for writing.
-
-    ``behaviour`` is the family of the policies' distributions ("gaussian", "categorical",
-    "unknown"; default by the action space); ``info`` maps info keys that are kept to a dtype or
-    (dtype, shape); ``life_loss`` adds the ``life_lost`` column. Raises StoreExistsError when
-    something is there, UnsupportedSpaceError naming a space that has no column layout.
-    """
-    schema = make_schema(
-        env_spec.observation_space,
-        env_spec.action_space,
-        behaviour=behaviour,
-        info=info,
-        frame_stack=frame_stack,
-        first_stack_padding=first_stack_padding,
-        life_loss=life_loss,
-    )
-    root = Path(path).absolute()
-    if root.exists() and (not root.is_dir() or any(root.iterdir())):
-        raise StoreExistsError(
-            f"cannot create a store at {root}: something is there. Open it with "
-            "storage.open(path, mode='r+'), or choose another path."
-        )
-    _build(root, schema, env_spec)
-    return open(root, mode="r+")
-
-
-def _build(root: Path, schema: Schema, env_spec: EnvironmentSpec) -> None:
-    """Make the folders beside the path and rename them into place at once."""
-    attributes = {
-        "format_version": FORMAT_VERSION,
-        "store_uuid": str(uuids.uuid4()),
-        "behaviour_family": schema.behaviour_family,
-        "environment": env_spec.to_json(),
-        "schema": schema.to_json(),
-    }
-    staged = root.with_name(f".{root.name}.{os.getpid()}.creating")
-    with disk_full_as_error(root, 0):
-        try:
-            staged.mkdir(parents=True)
-            paths = StorePaths(staged)
-            for folder in paths.folders():
-                folder.mkdir()
-            (paths.steps / "zarr.json").write_bytes(encode(group_document(attributes)))
-            staged.rename(root)
-        except BaseException:
-            shutil.rmtree(staged, ignore_errors=True)
-            raise
-
-
-def open(path: str | os.PathLike[str], mode: Mode = "r") -> Store:  # noqa: A001
-    """Open the store at ``path``; mode "r" never changes a byte, "r+" may write.
-
-    Raises StoreNotFoundError, FormatVersionError, CorruptStoreError.
-    """
-    if mode not in ("r", "r+"):
-        raise ConfigError(f"mode {mode!r}: choose 'r' (read) or 'r+' (read and write)")
-    root = Path(path).absolute()
-    return Store(root, mode, _attributes(root))
-
-
-def _attributes(root: Path) -> dict[str, Any]:
-    metadata = StorePaths(root).steps / "zarr.json"
-    try:
-        attributes = json.loads(metadata.read_text())["attributes"]
-        version = attributes["format_version"]
-    except (FileNotFoundError, NotADirectoryError):
-        raise StoreNotFoundError(
-            f"{root} is no Sharpwave store: there is no {metadata}. Give the folder that holds "
-            "steps.zarr and log, or make a store with storage.create."
-        ) from None
-    except (ValueError, KeyError, TypeError):
-        raise CorruptStoreError(
-            f"{metadata} does not describe a Sharpwave store; restore it from a copy"
-        ) from None
-    if version > FORMAT_VERSION:
-        raise FormatVersionError(
-            f"{root} is of format version {version}; this release reads up to {FORMAT_VERSION}. "
-            "Install a newer Sharpwave."
-        )
-    return dict(attributes)
 
 
 class Store:
@@ -317,7 +214,7 @@ class Store:
         row_budget: int | None = None,
         capacity: int | None = None,
         publish_interval: float = 1.0,
-        nonfinite: Literal["refuse", "end_episode"] = "refuse",
+        nonfinite: Nonfinite = "refuse",
         continue_from: StorePosition | None = None,
     ) -> Writer:
         """A writer of ``lanes`` lanes, each with segments of its own.
@@ -328,7 +225,8 @@ class Store:
         writers left are salvaged first, as truncated.
         """
         from storage.salvage import salvage
-        from storage.writer import Writer, WriterSettings
+        from storage.writer import Writer
+        from storage.writer_settings import WriterSettings, capacity_for, default_row_budget
 
         self.require_writable("a writer")
         if lanes < 1 or publish_interval < 0 or nonfinite not in ("refuse", "end_episode"):
@@ -336,12 +234,12 @@ class Store:
                 f"lanes={lanes}, publish_interval={publish_interval}, nonfinite={nonfinite!r}: "
                 "give at least 1 lane, an interval from 0 s, and 'refuse' or 'end_episode'"
             )
-        budget = row_budget or _row_budget(window, lanes)
+        budget = row_budget or default_row_budget(window, lanes)
         settings = WriterSettings(
             store_uuid=self.uuid,
             run=run,
             row_budget=budget,
-            capacity=_capacity(capacity, budget, self.env_spec.max_episode_steps),
+            capacity=capacity_for(capacity, budget, self.env_spec.max_episode_steps),
             publish_interval=publish_interval,
             nonfinite=nonfinite,
         )
@@ -370,7 +268,7 @@ class Store:
         folder = self.paths.overlays if root is None else Path(root) / "overlays"
         return Overlay(self, name, folder / f"{name}.zarr", mode)
 
-    def replay(self, window: int, scheme: str = "uniform", **settings: Any) -> Any:
+    def replay(self, window: int, scheme: str = "uniform", **settings: Any) -> ReplayView:
         """A replay view of the newest ``window`` steps; see storage.replay.ReplayView."""
         from storage.replay import ReplayView
 
@@ -406,19 +304,3 @@ def _episode_record(log: CommitLog, ordinal: int) -> EpisodeRecord:
         lane=header.lane,
         lane_episode=int(row["lane_episode"]),
     )
-
-
-def _power_of_two(value: int) -> int:
-    return 1 << max(0, (value - 1).bit_length())
-
-
-def _row_budget(window: int, lanes: int) -> int:
-    return min(max(_power_of_two(window // (8 * lanes)), 1024), 65_536)
-
-
-def _capacity(asked: int | None, budget: int, longest: int | None) -> int:
-    if asked is None:
-        return max(DEFAULT_CAPACITY, _power_of_two(budget + (longest or 0) + 1))
-    if asked < 2:
-        raise ConfigError(f"capacity={asked}: a segment holds at least 2 rows")
-    return align_up(asked, INNER_ROWS)

@@ -5,16 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 
 from storage.episode_table import EpisodeRecord
 from storage.errors import (
     ActionOutOfBoundsError,
-    NonFiniteError,
     SchemaMismatchError,
     SharpwaveError,
     WriterStateError,
@@ -22,11 +20,13 @@ from storage.errors import (
 from storage.lane import Lane, OpenEpisode, exact, rounded
 from storage.layout import BehaviourKind, Ending, StorePaths
 from storage.position import StorePosition
+from storage.refusal import bad_step, no_column, no_parameters
 from storage.schema import Schema
 from storage.segment_writer import SegmentWriter
 from storage.writer_position import capture, restore
+from storage.writer_settings import WriterSettings
 
-__all__ = ["Writer", "WriterSettings"]
+__all__ = ["Writer"]
 
 _logger = logging.getLogger(__name__)
 _STEP = 1
@@ -36,21 +36,6 @@ _FAMILY_KIND = {
     "unknown": BehaviourKind.UNKNOWN,
 }
 _PARAMETRIC = (BehaviourKind.GAUSSIAN, BehaviourKind.CATEGORICAL, BehaviourKind.NOMINAL_GAUSSIAN)
-
-
-@dataclass(frozen=True, slots=True)
-class WriterSettings:
-    """How a writer cuts its data into segments and shows them."""
-
-    store_uuid: str
-    run: str
-    row_budget: int
-    """A segment seals at the first episode end at or past so many rows."""
-    capacity: int
-    """Rows that a segment can hold at most."""
-    publish_interval: float
-    """Seconds between two publications of a segment; 0 publishes each episode."""
-    nonfinite: Literal["refuse", "end_episode"]
 
 
 class Writer:
@@ -184,7 +169,7 @@ class Writer:
                 raw_actions[row] = np.nan
         else:
             if raw_actions is None:
-                raise self._no_column("raw_action", lane)
+                raise no_column(self._schema, "raw_action", lane)
             if type(raw_action) is not np.ndarray or raw_action.shape != line.raw_shape:
                 raw_action = rounded(raw_action, "raw_action", self._schema.raw_action_size)
             raw_actions[row] = raw_action
@@ -194,10 +179,10 @@ class Writer:
             if behaviours is not None:
                 behaviours[row] = np.nan
             if behaviour_kind in _PARAMETRIC:
-                raise self._no_parameters(behaviour_kind, lane)
+                raise no_parameters(self._schema, behaviour_kind, lane)
         else:
             if behaviours is None:
-                raise self._no_column("behaviour", lane)
+                raise no_column(self._schema, "behaviour", lane)
             if type(behaviour) is not np.ndarray or behaviour.shape != line.behaviour_shape:
                 behaviour = rounded(behaviour, "behaviour", self._schema.behaviour_size)
             behaviours[row] = behaviour
@@ -402,42 +387,13 @@ class Writer:
             value = leaf_values(value, (leaf,))[0]
         return exact(value, leaf.name, leaf.dtype, leaf.shape)
 
-    def _no_column(self, name: str, lane: int) -> SchemaMismatchError:
-        return SchemaMismatchError(
-            f"{name} given on lane {lane}, but this store has no such column: its behaviour family "
-            f"is {self._schema.behaviour_family!r} and its actions are "
-            f"{', '.join(repr(leaf.space) for leaf in self._schema.action)}. Leave {name} out."
-        )
-
-    def _no_parameters(self, kind: int, lane: int) -> SchemaMismatchError:
-        name = BehaviourKind(kind).name.lower()
-        return SchemaMismatchError(
-            f"behaviour_kind {name} on lane {lane} without its parameters; give behaviour as "
-            f"{self._schema.behaviour_size} numbers, or behaviour_kind 0 for unknown"
-        )
-
     def _refuse(self, line: Lane, bad: int) -> EpisodeRecord | None:
         """Undo a step that failed its checks, then raise or end the episode before it."""
-        segment = line.bound()
-        column, out_of_bounds = line.plan.meaning(bad)
-        step = line.row - line.start
-        where = f"lane {line.index}, episode {line.lane_episode}, step {step}"
-        row = line.row + (column in {leaf.name for leaf in self._schema.observation})
-        value = "nan or inf" if column == "reward" else repr(segment.arrays[column][row].tolist())
+        error = bad_step(line, bad)
         line.clear(line.row + 1, keep_observation=False)
         line.clear(line.row, keep_observation=True)
-        if out_of_bounds:
-            space = next(leaf.space for leaf in self._schema.action if leaf.name == column)
-            raise ActionOutOfBoundsError(
-                f"{column} {value} at {where} is outside {space}. Nothing of the step was stored; "
-                "clip the action before env.step, and store what the environment received."
-            )
-        message = f"{column} is not finite ({value}) at {where}; nothing of the step was stored."
-        if self._settings.nonfinite == "refuse":
-            raise NonFiniteError(
-                f"{message} Call end(lane) to keep the steps before it, or write with "
-                "nonfinite='end_episode'."
-            )
-        _logger.warning("%s The episode ends before it.", message)
+        if isinstance(error, ActionOutOfBoundsError) or self._settings.nonfinite == "refuse":
+            raise error
+        _logger.warning("%s The episode ends before that step.", error)
         self.nonfinite_episodes += 1
         return self._end(line)

@@ -7,6 +7,7 @@ import pytest
 
 import storage
 from storage.column_file import ColumnFile
+from storage.schema import make_schema
 from tests.storage.zoo import Tiny, play, tiny_spec
 
 
@@ -49,12 +50,7 @@ def test_seeds_and_endings_count(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        c.name
-        for c in storage.store.make_schema(
-            tiny_spec().observation_space, tiny_spec().action_space
-        ).columns
-    ],
+    [c.name for c in make_schema(tiny_spec().observation_space, tiny_spec().action_space).columns],
 )
 def test_any_changed_byte_counts(tmp_path: Path, name: str) -> None:
     path = write(tmp_path / "store")

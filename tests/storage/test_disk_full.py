@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import storage
-from storage.errors import DiskFullError
+from storage.errors import DiskFullError, WriterStateError
 from storage.layout import Ending
+from storage.segment_writer import SegmentWriter
+from storage.writer import Writer
 from tests.storage.zoo import Tiny, check_tiny, cheetah_spec, play, tiny_spec
 
 
@@ -45,7 +49,7 @@ def fill(folder: Path) -> Path:
     return filler
 
 
-def write_until_full(writer: storage.writer.Writer) -> tuple[list, str]:
+def write_until_full(writer: Writer) -> tuple[list, str]:
     rng = np.random.default_rng(0)
     records: list = []
     step = {"reward": 1.0, "terminated": False, "behaviour": np.ones(12), "raw_action": np.ones(6)}
@@ -78,7 +82,8 @@ def test_a_full_disk_is_one_error_and_nothing_committed_is_lost(disk: Path) -> N
     assert "more bytes" in message
     assert "are free" in message
     opened = writer.open_episode(0)
-    writer.close()
+    with contextlib.suppress(DiskFullError):  # there may be no room for the published table
+        writer.close()
     reader = storage.open(disk / "store")
     lengths = reader.episodes["length"].to_pylist()
     assert lengths[: len(records)] == [100] * len(records)
@@ -138,7 +143,7 @@ def test_a_log_without_room_keeps_the_episode_pending(disk: Path, monkeypatch) -
                 writer.end(0)
             with pytest.raises(DiskFullError):
                 writer.begin(0, np.zeros(3))
-            with pytest.raises(storage.writer.WriterStateError):
+            with pytest.raises(WriterStateError):
                 writer.step(0, **Tiny(0, 2).step(0))
         second = writer.end(0)
         assert second.ending is Ending.TERMINATED
@@ -170,31 +175,36 @@ def test_no_room_to_publish_loses_nothing(disk: Path) -> None:
     filler = fill(disk)
     with pytest.raises(DiskFullError, match=r"zarr\.json"):
         writer.publish()
-    with pytest.raises(DiskFullError):
-        writer.close()
-    store.refresh()
+    writer.close()  # which gives back what was allocated ahead, and then has room
     assert store.n_episodes == 2
     check_tiny(store, second)
+    table = pa.ipc.open_file(disk / "store/episodes/000000.arrow").read_all()
+    assert table.equals(store.episodes)
     filler.unlink()
     with store.writer(run="next") as again:
         play(again, 0, 2)
     assert storage.open(disk / "store").n_episodes == 3
 
 
-def test_a_full_disk_does_not_hide_the_error_that_ended_the_run(disk: Path) -> None:
-    store = storage.create(disk / "store", tiny_spec())
+def test_a_full_disk_does_not_hide_the_error_that_ended_the_run(
+    tmp_path: Path, monkeypatch
+) -> None:
+    store = storage.create(tmp_path / "store", tiny_spec())
+
+    def full(*_: object) -> None:
+        raise DiskFullError("disk full: no room")
 
     def record() -> None:
         with store.writer(publish_interval=3600) as writer:
             play(writer, 0, 0)
             play(writer, 0, 1)
-            fill(disk)
+            monkeypatch.setattr(SegmentWriter, "publish", full)
             raise RuntimeError("out of coffee")
 
     with pytest.raises(RuntimeError, match="out of coffee") as caught:
         record()
     assert any("disk full" in note for note in caught.value.__notes__)
-    assert storage.open(disk / "store").n_episodes == 2
+    assert storage.open(tmp_path / "store").n_episodes == 2
 
 
 def test_no_room_to_create(disk: Path) -> None:

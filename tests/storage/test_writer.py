@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +9,12 @@ from gymnasium import spaces
 
 import storage
 from storage.errors import (
-    ActionOutOfBoundsError,
     ConfigError,
-    NonFiniteError,
     SchemaMismatchError,
     WriterStateError,
 )
 from storage.layout import BehaviourKind, Ending
+from storage.writer_settings import default_row_budget
 from tests.storage.zoo import F4, Tiny, check_tiny, f4_spec, play, spec, tiny_spec, write_f4_episode
 
 BOX = spaces.Box(-2.0, 10.0, (2,), np.float32)
@@ -236,151 +234,6 @@ def test_seed_zero_is_a_seed(tmp_path: Path) -> None:
     assert store.episodes["seed"].to_pylist() == [0, None, 2**64 - 1]
 
 
-# At the door
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "says"),
-    [
-        ({"observation": np.array([0, np.nan, 0])}, NonFiniteError, "observation is not finite"),
-        ({"observation": np.array([0, np.inf, 0])}, NonFiniteError, "lane 0, episode 0, step 1"),
-        ({"reward": float("nan")}, NonFiniteError, "reward is not finite .* step 1"),
-        ({"reward": float("-inf")}, NonFiniteError, "reward"),
-        ({"action": np.array([np.nan, 0], np.float32)}, NonFiniteError, "action is not finite"),
-        ({"raw_action": [np.inf, 0]}, NonFiniteError, "raw_action"),
-        ({"behaviour": [0, 0, np.nan, 1]}, NonFiniteError, "behaviour"),
-        (
-            {"action": np.array([-2.1, 0], np.float32)},
-            ActionOutOfBoundsError,
-            r"action \[-2.09.*\] at lane 0, episode 0, step 1 is outside Box\(-2.0, 10.0",
-        ),
-        ({"action": np.array([0, 10.001], np.float32)}, ActionOutOfBoundsError, "clip the action"),
-        ({"observation": np.zeros(4)}, SchemaMismatchError, r"shape \(4,\).*shape \(3,\)"),
-        ({"observation": np.float64(0)}, SchemaMismatchError, r"shape \(\)"),
-        ({"action": np.zeros((1, 2))}, SchemaMismatchError, r"shape \(1, 2\)"),
-        ({"action": np.array([0.1, 0.2])}, SchemaMismatchError, "float64 values .* as float32"),
-        ({"observation": np.array(["a", "b", "c"])}, SchemaMismatchError, "dtype <U1"),
-    ],
-)
-def test_bad_steps_are_refused_and_leave_nothing(
-    store: storage.Store, change: dict, error: type, says: str
-) -> None:
-    with store.writer() as writer:
-        writer.begin(0, np.zeros(3))
-        writer.step(0, **GOOD)
-        with pytest.raises(error, match=says):
-            writer.step(0, **(GOOD | change))
-        assert writer.open_episode(0).steps == 1
-        writer.step(0, **(GOOD | {"reward": 3.0, "observation": np.ones(3)}))
-        record = writer.end(0)
-    assert (record.length, record.episode_return) == (2, 4.0)
-    assert rows(store, "reward") == [1, 3, 0]
-    assert rows(store, "observation") == [[0, 0, 0], [0, 0, 0], [1, 1, 1]]
-
-
-def test_an_end_after_a_refused_step_closes_with_the_last_good_observation(
-    store: storage.Store,
-) -> None:
-    with store.writer() as writer:
-        writer.begin(0, np.zeros(3))
-        writer.step(0, **(GOOD | {"observation": np.full(3, 5.0)}))
-        with pytest.raises(NonFiniteError):
-            writer.step(0, **(GOOD | {"observation": np.full(3, np.nan)}))
-        record = writer.end(0)
-    assert (record.ending, record.length) == (Ending.CUT, 1)
-    assert rows(store, "observation") == [[0, 0, 0], [5, 5, 5]]
-    assert rows(store, "action") == [[0, 1], [0, 0]]
-    assert rows(store, "truncated") == [True, False]
-    assert rows(store, "kind") == [1, 2]
-
-
-def test_end_episode_cuts_before_the_bad_step(store: storage.Store, caplog) -> None:
-    bad = GOOD | {"observation": np.full(3, np.nan)}
-    with store.writer(nonfinite="end_episode") as writer:
-        writer.begin(0, np.zeros(3))
-        writer.step(0, **GOOD)
-        writer.step(0, **(GOOD | {"observation": np.ones(3)}))
-        with caplog.at_level(logging.WARNING):
-            record = writer.step(0, **bad)
-        assert (record.ending, record.length) == (Ending.CUT, 2)
-        assert "observation is not finite" in caplog.text
-        assert "lane 0, episode 0, step 2" in caplog.text
-        assert writer.open_episode(0) is None
-        writer.begin(0, np.zeros(3))
-        assert writer.step(0, **bad) is None
-        assert writer.open_episode(0) is None
-        assert writer.nonfinite_episodes == 2
-        writer.begin(0, np.zeros(3))
-        with pytest.raises(ActionOutOfBoundsError):
-            writer.step(0, **(GOOD | {"action": np.array([11, 0], np.float32)}))
-    assert rows(store, "truncated") == [False, True, False]
-    assert rows(store, "observation") == [[0, 0, 0], [0, 0, 0], [1, 1, 1]]
-
-
-def test_a_first_observation_that_is_not_finite_begins_nothing(store: storage.Store) -> None:
-    with store.writer(lanes=2) as writer:
-        with pytest.raises(NonFiniteError, match="first observation of lane 1, episode 0"):
-            writer.begin(1, np.array([0, np.nan, 0]))
-        assert writer.open_episode(1) is None
-        writer.begin(1, np.zeros(3))
-
-
-@pytest.mark.parametrize(
-    ("space", "good", "bad"),
-    [
-        (spaces.Discrete(5), [0, 2, 3], [5, -1]),
-        (spaces.Discrete(4, start=-3), [-3, 0], [1, -4]),
-        (spaces.MultiDiscrete([3, 2]), [np.array([2, 1])], [np.array([3, 0]), np.array([0, -1])]),
-        (spaces.MultiBinary(2), [np.array([1, 0], np.int8)], [np.array([2, 0], np.int8)]),
-    ],
-)
-def test_discrete_ranges(tmp_path: Path, space: spaces.Space, good: list, bad: list) -> None:
-    """d3rlpy: the number of actions is the space's, not the data's."""
-    store = storage.create(tmp_path / "store", spec(spaces.Discrete(2), space))
-    step = {"reward": 0.0, "observation": 1, "terminated": False, "truncated": False}
-    with store.writer() as writer:
-        writer.begin(0, 0)
-        for action in good:
-            writer.step(0, **step, action=action)
-        for action in bad:
-            with pytest.raises(ActionOutOfBoundsError):
-                writer.step(0, **step, action=action)
-    reopened = storage.open(tmp_path / "store")
-    assert reopened.env_spec.action_space == space
-    np.testing.assert_array_equal(reopened.columns["action"][: len(good)], good)
-    assert reopened.n_steps == len(good)
-
-
-def test_exact_conversions_are_taken(tmp_path: Path) -> None:
-    store = storage.create(
-        tmp_path / "store", spec(spaces.Box(0, 255, (2,), np.uint8), spaces.Discrete(3))
-    )
-    with store.writer() as writer:
-        writer.begin(0, [0, 255])
-        step = {"reward": np.float32(0.5), "terminated": np.False_, "truncated": np.False_}
-        writer.step(0, action=np.int32(2), observation=np.array([1.0, 2.0]), **step)
-        writer.step(0, action=2.0, observation=np.array([3, 4], np.int64), **step)
-        with pytest.raises(SchemaMismatchError, match="int64 values cannot be stored as uint8"):
-            writer.step(0, action=2, observation=np.array([3, 256]), **step)
-        with pytest.raises(SchemaMismatchError, match="action"):
-            writer.step(0, action=0.5, observation=np.array([3, 4]), **step)
-    assert rows(store, "observation") == [[0, 255], [1, 2], [3, 4]]
-    assert rows(store, "action") == [2, 2, 0]
-
-
-def test_given_arrays_are_neither_changed_nor_kept(store: storage.Store) -> None:
-    action = np.array([1, 2], np.float32)
-    observation = np.ones(3)
-    with store.writer() as writer:
-        writer.begin(0, observation)
-        writer.step(0, **(GOOD | {"action": action, "observation": observation}))
-        assert (action.tolist(), observation.tolist()) == ([1, 2], [1, 1, 1])
-        observation[:] = 9
-        action[:] = 9
-    assert rows(store, "observation") == [[1, 1, 1], [1, 1, 1]]
-    assert rows(store, "action") == [[1, 2], [0, 0]]
-
-
 # Calls out of order
 
 
@@ -506,9 +359,7 @@ def test_longer_episodes_raise_the_capacity(tmp_path: Path) -> None:
     [(2**18, 1, 32768), (2**18, 8, 4096), (2**15, 8, 1024), (2**22, 1, 65536), (300_000, 1, 65536)],
 )
 def test_row_budget_scales_with_window_and_lanes(window: int, lanes: int, budget: int) -> None:
-    from storage.store import _row_budget
-
-    assert _row_budget(window, lanes) == budget
+    assert default_row_budget(window, lanes) == budget
 
 
 def test_publishing_is_throttled_but_complete_at_close(tmp_path: Path) -> None:

@@ -1,0 +1,46 @@
+"""How a writer cuts its data into segments, checks it and shows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from storage.errors import ConfigError
+from storage.layout import DEFAULT_CAPACITY, INNER_ROWS, align_up
+
+__all__ = ["Nonfinite", "WriterSettings", "capacity_for", "default_row_budget"]
+
+Nonfinite = Literal["refuse", "end_episode"]
+
+
+@dataclass(frozen=True, slots=True)
+class WriterSettings:
+    """How a writer cuts its data into segments and shows them."""
+
+    store_uuid: str
+    run: str
+    row_budget: int
+    """A segment seals at the first episode end at or past so many rows."""
+    capacity: int
+    """Rows that a segment can hold at most."""
+    publish_interval: float
+    """Seconds between two publications of a segment; 0 publishes each episode."""
+    nonfinite: Nonfinite
+
+
+def _power_of_two(value: int) -> int:
+    return 1 << max(0, (value - 1).bit_length())
+
+
+def default_row_budget(window: int, lanes: int) -> int:
+    """An eighth of the window a lane: a power of two from 1,024 to 65,536 rows."""
+    return min(max(_power_of_two(window // (8 * lanes)), 1024), 65_536)
+
+
+def capacity_for(asked: int | None, budget: int, longest: int | None) -> int:
+    """Rows of a segment: room for the budget and one longest episode, if not asked otherwise."""
+    if asked is None:
+        return max(DEFAULT_CAPACITY, _power_of_two(budget + (longest or 0) + 1))
+    if asked < 2:
+        raise ConfigError(f"capacity={asked}: a segment holds at least 2 rows")
+    return align_up(asked, INNER_ROWS)

@@ -98,6 +98,7 @@ class ReplayAgent(LightningModule):
         self.recent_returns = RecentReturns()
         self._view: ReplayView | None = None
         self._draws_outside = 0
+        self._round_start = 0
         self._began = 0.0
 
     @abstractmethod
@@ -143,6 +144,11 @@ class ReplayAgent(LightningModule):
     def finished(self) -> bool:
         """Whether the budget of steps is spent."""
         return self.environment_steps >= self.config.loop.steps
+
+    def passed(self, rounds: int) -> bool:
+        """Whether the newest round came to a multiple of so many whole rounds, or to the end."""
+        size = rounds * self.config.loop.round_steps
+        return self.finished or self.environment_steps // size > self._round_start // size
 
     def act(self, observation: Any, *, greedy: bool = True) -> Any:
         """The action for one raw observation, normalised inside, as the environment takes it.
@@ -207,13 +213,15 @@ class ReplayAgent(LightningModule):
             rewind = getattr(logger, "rewind", None)
             if rewind is not None:
                 rewind(self.environment_steps)
+        self.trainer.should_stop = self.finished
 
     def training_step(self, experience: Experience, _: int) -> None:
         """Plays one round and logs its end."""
+        self._round_start = self.environment_steps
         optimizer = cast("Any", self.optimizers())
         optimizer.step(closure=partial(experience.play_round, self))
         self.counters.wall_time = time.perf_counter() - self._began
-        if self.trainer.global_step % self._rounds_between_rows == 0 or self.finished:
+        if self.passed(self._rounds_between_rows):
             self.log_row(self._row(experience.view))
         if self.finished:
             self.trainer.should_stop = True

@@ -25,7 +25,7 @@ from training.environment import (
     make_environment,
     warn_unreplayable,
 )
-from training.evaluation import EVALUATION_METRIC, evaluation_rounds
+from training.evaluation import EVALUATION_METRIC
 from training.lanes import EnvLanes, Lanes
 from training.metrics import MetricsFile
 from training.offline_experience import OfflineExperience
@@ -143,7 +143,7 @@ def trainer(
     save_config(config, folder / "config.yaml")
     chosen: dict[str, Any] = {
         "max_epochs": -1,
-        "max_steps": config.loop.rounds,
+        "max_steps": -1,
         "accelerator": "cpu",
         "devices": 1,
         "logger": _loggers(config, folder),
@@ -196,20 +196,19 @@ def _callbacks(config: RunConfig, folder: Path) -> list[Callback]:
         ),
     ]
     if config.evaluation.episodes:
-        callbacks.append(_best_checkpoint(config, checkpoints))
+        callbacks.append(_best_checkpoint(checkpoints))
     if config.logging.progress:
         callbacks.append(RunProgress())
     return callbacks
 
 
-def _best_checkpoint(config: RunConfig, folder: Path) -> ModelCheckpoint:
+def _best_checkpoint(folder: Path) -> ModelCheckpoint:
+    """Asks after every round, and saves where a new evaluation is better than all before."""
     return ModelCheckpoint(
         folder,
         "best",
         monitor=EVALUATION_METRIC,
         mode="max",
-        every_n_train_steps=evaluation_rounds(
-            config.evaluation.every_steps, config.loop.round_steps
-        ),
+        every_n_train_steps=1,
         enable_version_counter=False,
     )

@@ -64,12 +64,12 @@ class Evaluation(Callback):
     def __init__(self) -> None:
         self._env: gymnasium.Env[Any, Any] | None = None
 
-    def on_train_batch_end(self, trainer: lightning.Trainer, pl_module: Any, *_: Any) -> None:
-        """Evaluates where a round end is due, and after the last round."""
+    def on_train_batch_end(self, trainer: lightning.Trainer, pl_module: Any, *_: Any) -> None:  # noqa: ARG002
+        """Evaluates at the round ends where it is due, and after the last round."""
         agent: ReplayAgent = pl_module
         settings = agent.config.evaluation
         interval = evaluation_rounds(settings.every_steps, agent.config.loop.round_steps)
-        if agent.learning and (trainer.global_step % interval == 0 or agent.finished):
+        if agent.learning and agent.passed(interval):
             self._evaluate(agent)
 
     def on_train_end(self, trainer: lightning.Trainer, pl_module: Any) -> None:  # noqa: ARG002

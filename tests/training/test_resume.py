@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 import subprocess
 import sys
@@ -61,6 +62,24 @@ def test_stopped_and_resumed_equals_straight(tmp_path, lanes, kind, stop):
     run(config, tmp_path / "resumed", max_steps=stop)
     run(config, tmp_path / "resumed", resume=True)
     _assert_equal_runs(tmp_path / "straight", tmp_path / "resumed")
+
+
+def test_a_finished_run_goes_on_as_if_it_had_been_asked_for_more(tmp_path):
+    """It had ended within a round; the rows of its own end are all that it has besides."""
+    config = tiny_config(rounds=30, checkpoint_rounds=4, evaluate_every=5 * ROUND)
+    run(config, tmp_path / "straight")
+    loop = dataclasses.replace(config.loop, steps=12 * ROUND + 5)
+    short = dataclasses.replace(config, loop=loop)
+    run(short, tmp_path / "extended")
+    run(config, tmp_path / "extended", resume=True)
+    straight, extended = _content(tmp_path / "straight"), _content(tmp_path / "extended")
+    assert (straight.pop("global_step"), extended.pop("global_step")) == (30, 31)
+    assert differences(straight, extended) == []
+    found = [row for row in rows(tmp_path / "extended") if row["environment_steps"] != "197"]
+    assert found == rows(tmp_path / "straight")
+    assert [int(row["environment_steps"]) // ROUND for row in found if row["evaluation_return"]] == [
+        10, 15, 20, 25, 30
+    ]  # fmt: skip
 
 
 class _StopError(Exception):
@@ -207,6 +226,7 @@ def test_a_damaged_or_foreign_file_is_refused(tmp_path):
         load(bad)
 
 
+@pytest.mark.filterwarnings("ignore:The dirpath has changed")
 def test_a_checkpoint_for_other_spaces_or_another_store_is_refused(tmp_path):
     config = tiny_config(rounds=8)
     run(config, tmp_path / "a")
@@ -225,8 +245,7 @@ def test_a_checkpoint_for_other_spaces_or_another_store_is_refused(tmp_path):
 
 def test_a_changed_ratio_owes_no_updates_for_the_past(tmp_path):
     """The burst of updates after resuming: the debt is bounded."""
-    from dataclasses import replace
-
+    replace = dataclasses.replace
     config = tiny_config(rounds=12)
     before = run(config, tmp_path).counters.updates
     later = longer(config, 14)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import time
 from abc import abstractmethod
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,6 +13,7 @@ from lightning.pytorch import LightningModule
 from storage.errors import CheckpointError
 from training.checkpoint import AGENT_KEY, check_environment, check_parameters
 from training.config_file import to_mapping
+from training.counters import Counters
 from training.evaluation import Evaluation
 from training.metrics import RecentReturns
 from training.plain_state import as_arrays, as_tensors
@@ -29,43 +29,12 @@ if TYPE_CHECKING:
     from training.experience import Experience
     from training.policy import Policy
 
-__all__ = ["Counters", "ReplayAgent"]
+__all__ = ["ReplayAgent"]
 
 _LEAST_ROUNDS_BETWEEN_ROWS = 10
 
 _OUTSIDE_LANE = 2**31
 """Lane number of draws outside the run, which no environment lane has."""
-
-
-@dataclass(slots=True)
-class Counters:
-    """How far a run is; every number is part of its checkpoints."""
-
-    environment_steps: int = 0
-    """Steps taken in environments, warm-up included."""
-    updates: int = 0
-    """Gradient steps."""
-    wall_time: float = 0.0
-    """Seconds spent training, over all sittings."""
-    origin_steps: int = -1
-    """Environment steps from which updates are counted; -1 while warming up."""
-    origin_updates: int = 0
-    """Updates at that moment."""
-    ratio: float = 1.0
-    """Updates for each environment step since then."""
-
-    def due(self) -> int:
-        """Updates owed by now; the debt of a changed ratio or of the warm-up is never owed."""
-        if self.origin_steps < 0:
-            return 0
-        steps = self.environment_steps - self.origin_steps
-        return self.origin_updates + math.floor(steps * self.ratio) - self.updates
-
-    def start(self, ratio: float) -> None:
-        """Counts updates from here on with ``ratio`` to the environment steps."""
-        self.origin_steps = self.environment_steps
-        self.origin_updates = self.updates
-        self.ratio = ratio
 
 
 class ReplayAgent(LightningModule):

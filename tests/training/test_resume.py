@@ -77,9 +77,8 @@ def test_a_finished_run_goes_on_as_if_it_had_been_asked_for_more(tmp_path):
     assert differences(straight, extended) == []
     found = [row for row in rows(tmp_path / "extended") if row["environment_steps"] != "197"]
     assert found == rows(tmp_path / "straight")
-    assert [int(row["environment_steps"]) // ROUND for row in found if row["evaluation_return"]] == [
-        10, 15, 20, 25, 30
-    ]  # fmt: skip
+    evaluated = [int(row["environment_steps"]) for row in found if row["evaluation_return"]]
+    assert evaluated == [each * ROUND for each in (10, 15, 20, 25, 30)]
 
 
 class _StopError(Exception):

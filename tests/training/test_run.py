@@ -81,6 +81,14 @@ def test_the_same_seed_is_the_same_run(tmp_path, lanes, kind):
     assert differences(first.state_dict(), other.state_dict()) != []
 
 
+def test_processes_change_nothing(tmp_path):
+    first = run(tiny_config(rounds=9, lanes=2, lane_kind="sync"), tmp_path / "a")
+    second = run(tiny_config(rounds=9, lanes=2, lane_kind="async"), tmp_path / "b")
+    assert differences(first.state_dict(), second.state_dict()) == []
+    hashes = [storage.content_hash(tmp_path / name / "store") for name in "ab"]
+    assert hashes[0] == hashes[1]
+
+
 def test_draws_follow_the_runs_seed(tmp_path, monkeypatch):
     seeds = []
     original = ReplayView.__init__

@@ -10,7 +10,6 @@ import storage
 from storage.errors import CheckpointError, ConfigError, EmptyViewError, UnsupportedSpaceError
 from storage.replay import ReplayView
 from tests.training.tiny import ROUND, WARMUP, differences, longer, rows, run, tiny_config
-from training.agent import Counters
 from training.assembly import build, trainer
 from training.config import VRacerConfig
 from training.engine import EagerEngine
@@ -179,20 +178,6 @@ def test_a_checkpoint_of_another_network_is_refused(tmp_path):
     wider = longer(tiny_config(agent=VRacerConfig(hidden=[9], batch_size=16)), 10)
     with pytest.raises(CheckpointError, match=r"network\.head\.weight \(3, 8\) against \(3, 9\)"):
         run(wider, tmp_path, resume=True)
-
-
-def test_updates_due_owe_whole_updates_only():
-    counters = Counters(environment_steps=100)
-    assert counters.due() == 0
-    counters.start(0.25)
-    counters.environment_steps = 103
-    assert counters.due() == 0
-    counters.environment_steps = 109
-    assert counters.due() == 2
-    counters.updates = 2
-    counters.start(2.0)
-    counters.environment_steps = 110
-    assert counters.due() == 2
 
 
 def test_the_initial_weights_depend_on_the_seed_alone(tmp_path):

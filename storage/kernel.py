@@ -18,6 +18,8 @@ import numpy.typing as npt
 from llvmlite import ir
 from numba import njit, types
 
+from storage.kernel_cache import keeping_code_in
+
 __all__ = [
     "Bytes",
     "Floats",
@@ -66,12 +68,12 @@ def kernel(function: Function) -> Function:
 
     Division follows IEEE 754 (no ZeroDivisionError), arithmetic is never reassociated: a kernel
     gives the same bits on every call. Where no folder for the machine code can be written, it is
-    compiled anew in each process. The code on disk goes by the time of the kernel's own file:
-    after editing a kernel that kernels of other files call, delete `__pycache__`.
+    compiled anew in each process.
     """
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     try:
-        return cast(Function, njit(cache=True, **options)(function))
+        with keeping_code_in(function):
+            return cast(Function, njit(cache=True, **options)(function))
     except RuntimeError:
         return cast(Function, njit(**options)(function))
 

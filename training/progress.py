@@ -54,7 +54,7 @@ class _HasStatus(Protocol):
 
 
 class RunProgress(Callback):
-    """A live bar on a terminal; elsewhere at most one plain line in ``interval`` seconds.
+    """A live bar on a terminal; elsewhere a plain line every ``interval`` seconds, and a last one.
 
     Args:
         stream: Where to write; standard error by default, looked up when training starts.

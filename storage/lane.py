@@ -38,6 +38,8 @@ class OpenEpisode:
 def exact(value: Any, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
     """The value in a column's dtype and shape; SchemaMismatchError when that changes it."""
     array = np.asarray(value)
+    if array.dtype == dtype and array.shape == shape:
+        return array
     if array.shape != shape or array.dtype.kind not in "biuf":
         raise SchemaMismatchError(
             f"{name}: got a value of shape {array.shape} and dtype {array.dtype}, the column holds "

@@ -46,7 +46,7 @@ def _locked(path: Path, owner: str) -> SegmentLockedError:
 
 def next_segment(paths: StorePaths) -> int:
     """The least id above all that were ever claimed."""
-    files = [*paths.locks.iterdir(), *paths.logs.iterdir()]
+    files = [*paths.locks.iterdir(), *paths.logs.iterdir(), *paths.steps.iterdir()]
     taken = [int(file.stem) for file in files if file.stem.isdigit()]
     return max(taken, default=-1) + 1
 

@@ -111,6 +111,11 @@ def _attributes(root: Path) -> dict[str, Any]:
         raise CorruptStoreError(
             f"{metadata} does not describe a Sharpwave store; restore it from a copy"
         ) from None
+    if not StorePaths(root).logs.is_dir():
+        raise CorruptStoreError(
+            f"{root} has no folder log, without which nobody knows which rows count; restore it "
+            "from a copy"
+        )
     if version > FORMAT_VERSION:
         raise FormatVersionError(
             f"{root} is of format version {version}; this release reads up to {FORMAT_VERSION}. "

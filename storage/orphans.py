@@ -83,12 +83,12 @@ def _orphan_segment(store: Store, segment: int) -> None:
     folder = _orphanage(store, segment)
     name = segment_name(segment)
     try:
-        _move(paths.log(segment), folder / "log")
-        _move(paths.open_episode(segment), folder / "open")
-        _move(paths.segment(segment), folder / "steps")
-        _move(paths.episode_table(segment), folder / "episodes.arrow")
         for overlay in paths.overlays.glob("*.zarr"):
             _move(overlay / name, folder / f"overlay.{overlay.stem}")
+        _move(paths.episode_table(segment), folder / "episodes.arrow")
+        _move(paths.segment(segment), folder / "steps")
+        _move(paths.open_episode(segment), folder / "open")
+        _move(paths.log(segment), folder / "log")  # last: while it is there, a rewind goes on
     finally:
         lock.discard()
 

@@ -10,9 +10,16 @@ from storage.schema import Schema
 __all__ = ["bad_step", "no_column", "no_parameters"]
 
 
-def bad_step(line: Lane, code: int) -> ActionOutOfBoundsError | NonFiniteError:
+def bad_step(
+    line: Lane, code: int
+) -> ActionOutOfBoundsError | NonFiniteError | SchemaMismatchError:
     """The error for what the step kernel found; call it before the rows are cleared."""
     column, out_of_bounds = line.plan.meaning(code)
+    if column == "behaviour_kind":
+        kinds = ", ".join(f"{kind.value} {kind.name.lower()}" for kind in BehaviourKind)
+        return SchemaMismatchError(
+            f"unknown behaviour_kind on lane {line.index}; give one of {kinds}"
+        )
     observed = column in {leaf.name for leaf in line.schema.observation}
     where = f"lane {line.index}, episode {line.lane_episode}, step {line.row - line.start}"
     value = "nan or inf"

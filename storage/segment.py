@@ -83,7 +83,8 @@ class MappedSegment:
         mapped = self._maps.get(name)
         if mapped is None:
             file = self._file(name)
-            file.require(self.rows)
-            mapped = file.map(self.rows if self._log.sealed else self._capacity, writable=False)
+            file.require(self._log.rows)
+            rows = self._log.rows if self._log.sealed else self._capacity
+            mapped = file.map(rows, writable=False)
             self._maps[name] = mapped
         return mapped

@@ -7,6 +7,7 @@ Invariant: nothing but the scalars of row ``row`` is written, and only when ever
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,9 +28,12 @@ from storage.kernel import (
     store_i8,
     store_u1,
 )
+from storage.kernel_cache import keeping_code_in
+from storage.layout import BehaviourKind
 
 __all__ = [
     "BAD_BOUND",
+    "BAD_KIND",
     "BAD_REWARD",
     "dtype_code",
     "store_step",
@@ -40,11 +44,26 @@ _PLAN_CHECKS = 7
 _CHECK_FIELDS = 7
 """A line: data address, row bytes, numbers, dtype code, row shift, low and high address or 0."""
 BAD_REWARD = -1
+BAD_KIND = -2
 BAD_BOUND = 1 << 20
+_LAST_KIND = int(max(BehaviourKind))
 _DTYPES = (
     *("float64", "float32", "float16", "int8", "int16", "int32", "int64"),
     *("uint8", "uint16", "uint32", "uint64", "bool"),
 )
+
+
+def _compiled(signature: str) -> Callable[[Any], Any]:
+    """Compile now, for one signature; keep the machine code where a folder can be written."""
+
+    def compile_it(function: Any) -> Any:
+        try:
+            with keeping_code_in(function):
+                return njit(signature, cache=True, error_model="numpy")(function)
+        except RuntimeError:
+            return njit(signature, error_model="numpy")(function)
+
+    return compile_it
 
 
 def dtype_code(dtype: np.dtype[Any]) -> int:
@@ -52,7 +71,7 @@ def dtype_code(dtype: np.dtype[Any]) -> int:
     return _DTYPES.index(dtype.name)
 
 
-@njit("int64(int64, int64, int64, int64)", cache=True, error_model="numpy")
+@_compiled("int64(int64, int64, int64, int64)")
 def _check_float64(data, count, low, high):  # type: ignore[no-untyped-def]
     total = 0.0
     for i in range(count):
@@ -68,7 +87,7 @@ def _check_float64(data, count, low, high):  # type: ignore[no-untyped-def]
     return 0
 
 
-@njit("int64(int64, int64, int64, int64)", cache=True, error_model="numpy")
+@_compiled("int64(int64, int64, int64, int64)")
 def _check_float32(data, count, low, high):  # type: ignore[no-untyped-def]
     total = np.float32(0.0)
     for i in range(count):
@@ -84,13 +103,13 @@ def _check_float32(data, count, low, high):  # type: ignore[no-untyped-def]
     return 0
 
 
-@njit("int64(int64)", cache=True)
+@_compiled("int64(int64)")
 def _half_order(bits):  # type: ignore[no-untyped-def]
     """An integer that orders finite float16 values as the values themselves."""
     return bits if bits < 32768 else 32768 - bits
 
 
-@njit("int64(int64, int64, int64, int64)", cache=True)
+@_compiled("int64(int64, int64, int64, int64)")
 def _check_float16(data, count, low, high):  # type: ignore[no-untyped-def]
     for i in range(count):
         bits = np.int64(load_u2(data + 2 * i))
@@ -105,7 +124,7 @@ def _check_float16(data, count, low, high):  # type: ignore[no-untyped-def]
     return 0
 
 
-@njit("int64(int64, int64)", cache=True)
+@_compiled("int64(int64, int64)")
 def _integer(address, code):  # type: ignore[no-untyped-def]
     if code == 3:
         return np.int64(load_i1(address))
@@ -122,7 +141,7 @@ def _integer(address, code):  # type: ignore[no-untyped-def]
     return np.int64(load_u1(address))
 
 
-@njit("int64(int64, int64, int64, int64, int64)", cache=True)
+@_compiled("int64(int64, int64, int64, int64, int64)")
 def _check_integer(data, count, code, low, high):  # type: ignore[no-untyped-def]
     width = 1
     if code == 4 or code == 8:
@@ -142,22 +161,9 @@ def _check_integer(data, count, code, low, high):  # type: ignore[no-untyped-def
     return 0
 
 
-@njit(
-    "int64(int64, int64, int64, float64, boolean, boolean, int64, int64, boolean)",
-    cache=True,
-    error_model="numpy",
-)
-def store_step(  # type: ignore[no-untyped-def]
-    plan, row, present, reward, terminated, truncated, behaviour_kind, policy_update, life_lost
-):
-    """Check and finish one step; 0 when stored, else what was wrong.
-
-    ``present``: bits 0 and 1 say whether the first two checks apply; all others do. Returns
-    BAD_REWARD, or 1 + i for a number that is not finite in check i, or BAD_BOUND + i for one
-    outside its bounds.
-    """
-    if reward - reward != 0.0:
-        return BAD_REWARD
+@_compiled("int64(int64, int64, int64)")
+def _check_lines(plan, row, present):  # type: ignore[no-untyped-def]
+    """Run every check that applies; 0 when all passed, else what failed first."""
     line = plan + 8 * _PLAN_CHECKS
     for i in range(load_i8(plan + 48)):
         if i > 1 or (present >> i) & 1:
@@ -179,6 +185,26 @@ def store_step(  # type: ignore[no-untyped-def]
             if bad == 2:
                 return BAD_BOUND + i
         line += 8 * _CHECK_FIELDS
+    return 0
+
+
+@_compiled("int64(int64, int64, int64, float64, boolean, boolean, int64, int64, boolean)")
+def store_step(  # type: ignore[no-untyped-def]
+    plan, row, present, reward, terminated, truncated, behaviour_kind, policy_update, life_lost
+):
+    """Check and finish one step; 0 when stored, else what was wrong.
+
+    ``present``: bits 0 and 1 say whether the first two checks apply; all others do. Returns
+    BAD_REWARD or BAD_KIND, or 1 + i for a number that is not finite in check i, or BAD_BOUND + i
+    for one outside its bounds.
+    """
+    if reward - reward != 0.0:
+        return BAD_REWARD
+    if not 0 <= behaviour_kind <= _LAST_KIND:
+        return BAD_KIND
+    bad = _check_lines(plan, row, present)
+    if bad:
+        return bad
     store_f8(load_i8(plan) + 8 * row, reward)
     store_u1(load_i8(plan + 8) + row, np.uint8(terminated))
     store_u1(load_i8(plan + 16) + row, np.uint8(truncated))

@@ -8,7 +8,7 @@ import numpy as np
 
 from storage.schema import Schema
 from storage.spaces import action_bounds, is_box
-from storage.step_kernel import BAD_BOUND, BAD_REWARD, dtype_code
+from storage.step_kernel import BAD_BOUND, BAD_KIND, BAD_REWARD, dtype_code
 
 __all__ = ["StepPlan"]
 
@@ -76,6 +76,8 @@ class StepPlan:
         """The column that a kernel's answer accuses, and whether it is out of bounds."""
         if code == BAD_REWARD:
             return "reward", False
+        if code == BAD_KIND:
+            return "behaviour_kind", True
         if code >= BAD_BOUND:
             return self.names[code - BAD_BOUND], True
         return self.names[code - 1], False

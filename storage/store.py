@@ -61,8 +61,6 @@ class Store:
         self._mapped: dict[int, MappedSegment] = {}
         self.refresh()
 
-    # What is there ------------------------------------------------------------------------------
-
     def refresh(self) -> bool:
         """Take in what was committed since; True when there was anything."""
         found = {int(file.stem) for file in self.paths.logs.glob("*.log")}
@@ -88,8 +86,9 @@ class Store:
             self._logs[segment] = log
             return True
         changed = False if log.sealed else log.refresh()
-        if segment in self._mapped:
-            self._mapped[segment].refresh()
+        mapped = self._mapped.get(segment)
+        if mapped is not None and mapped.rows != log.rows:
+            mapped.refresh()
         return changed
 
     def _check(self, log: CommitLog) -> None:
@@ -136,8 +135,6 @@ class Store:
     def n_rows(self) -> int:
         """Committed rows: steps and closing rows."""
         return sum(log.rows for log in self._logs.values())
-
-    # Reading ------------------------------------------------------------------------------------
 
     @property
     def episodes(self) -> pa.Table:
@@ -195,8 +192,6 @@ class Store:
         from storage.foreign import to_xarray
 
         return to_xarray(self)
-
-    # Writing ------------------------------------------------------------------------------------
 
     def require_writable(self, purpose: str) -> None:
         """Raise ReadOnlyStoreError when the store was opened for reading."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from storage.episode_table import EpisodeRecord
 from storage.errors import (
-    ActionOutOfBoundsError,
+    NonFiniteError,
     SchemaMismatchError,
     SharpwaveError,
     WriterStateError,
@@ -31,9 +31,9 @@ __all__ = ["Writer"]
 _logger = logging.getLogger(__name__)
 _STEP = 1
 _FAMILY_KIND = {
-    "gaussian": BehaviourKind.GAUSSIAN,
-    "categorical": BehaviourKind.CATEGORICAL,
-    "unknown": BehaviourKind.UNKNOWN,
+    "gaussian": int(BehaviourKind.GAUSSIAN),
+    "categorical": int(BehaviourKind.CATEGORICAL),
+    "unknown": int(BehaviourKind.UNKNOWN),
 }
 _PARAMETRIC = (BehaviourKind.GAUSSIAN, BehaviourKind.CATEGORICAL, BehaviourKind.NOMINAL_GAUSSIAN)
 
@@ -75,8 +75,6 @@ class Writer:
         if continue_from is not None:
             self._segments = dict(continue_from.segments)
             restore(paths, schema, self._lanes, continue_from)
-
-    # Episodes -----------------------------------------------------------------------------------
 
     def begin(
         self,
@@ -188,6 +186,8 @@ class Writer:
             behaviours[row] = behaviour
             if not behaviour_kind:
                 behaviour_kind = self._family_kind
+        if type(behaviour_kind) is not int:
+            behaviour_kind = int(behaviour_kind)  # numba is slow to take an IntEnum
         if line.schema.info:
             line.store_info(successor, info)
         reward = float(reward)
@@ -253,8 +253,6 @@ class Writer:
         rows |= {leaf.name: slice(line.start, line.row) for leaf in self._schema.action}
         return {name: arrays[name][where].copy() for name, where in rows.items()}
 
-    # The whole writer ---------------------------------------------------------------------------
-
     @property
     def lanes(self) -> int:
         """Number of lanes."""
@@ -313,8 +311,6 @@ class Writer:
             if error is None:
                 raise
             error.add_note(f"closing the writer failed as well: {second}")
-
-    # Inside -------------------------------------------------------------------------------------
 
     def _line(self, lane: int) -> Lane:
         if self._closed:
@@ -392,7 +388,7 @@ class Writer:
         error = bad_step(line, bad)
         line.clear(line.row + 1, keep_observation=False)
         line.clear(line.row, keep_observation=True)
-        if isinstance(error, ActionOutOfBoundsError) or self._settings.nonfinite == "refuse":
+        if not isinstance(error, NonFiniteError) or self._settings.nonfinite == "refuse":
             raise error
         _logger.warning("%s The episode ends before that step.", error)
         self.nonfinite_episodes += 1

@@ -10,6 +10,7 @@ from storage.layout import DEFAULT_CAPACITY, INNER_ROWS, align_up
 
 __all__ = ["Nonfinite", "WriterSettings", "capacity_for", "default_row_budget"]
 
+_LARGEST_CAPACITY = 2**22
 Nonfinite = Literal["refuse", "end_episode"]
 
 
@@ -40,7 +41,8 @@ def default_row_budget(window: int, lanes: int) -> int:
 def capacity_for(asked: int | None, budget: int, longest: int | None) -> int:
     """Rows of a segment: room for the budget and one longest episode, if not asked otherwise."""
     if asked is None:
-        return max(DEFAULT_CAPACITY, _power_of_two(budget + (longest or 0) + 1))
+        wished = max(DEFAULT_CAPACITY, _power_of_two(budget + (longest or 0) + 1))
+        return min(wished, _LARGEST_CAPACITY)
     if asked < 2:
         raise ConfigError(f"capacity={asked}: a segment holds at least 2 rows")
     return align_up(asked, INNER_ROWS)

@@ -27,8 +27,8 @@ time.sleep(60)
 @pytest.fixture
 def paths(tmp_path: Path) -> StorePaths:
     made = StorePaths(tmp_path)
-    made.locks.mkdir()
-    made.logs.mkdir()
+    for folder in made.folders():
+        folder.mkdir()
     return made
 
 

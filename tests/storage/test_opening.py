@@ -78,3 +78,10 @@ def test_schema_and_environment_are_remembered(tmp_path: Path) -> None:
     )
     again = storage.open(tmp_path / "store")
     assert (again.uuid, again.schema, again.env_spec) == (made.uuid, made.schema, made.env_spec)
+
+
+def test_a_store_without_its_logs_is_no_empty_store(f4: F4) -> None:
+    f4.writer.close()
+    (f4.path / "log").rename(f4.path / "gone")
+    with pytest.raises(CorruptStoreError, match="no folder log"):
+        storage.open(f4.path)

@@ -78,6 +78,9 @@ def test_stores_all_scalars_and_nothing_when_refused() -> None:
     arrays["observation"][2, 1] = 0
     assert plan.meaning(run(plan, reward=float("nan"))) == ("reward", False)
     assert plan.meaning(run(plan, reward=float("-inf"))) == ("reward", False)
+    for kind in (-1, 5, 256):
+        code = store_step(plan.address, 1, -1, 1.0, True, False, kind, 12, True)
+        assert plan.meaning(code) == ("behaviour_kind", True)
     before["observation"][2, 1] = 0
     for name, array in arrays.items():
         np.testing.assert_array_equal(array, before[name])

@@ -14,7 +14,7 @@ from storage.errors import (
     WriterStateError,
 )
 from storage.layout import BehaviourKind, Ending
-from storage.writer_settings import default_row_budget
+from storage.writer_settings import capacity_for, default_row_budget
 from tests.storage.zoo import F4, Tiny, check_tiny, f4_spec, play, spec, tiny_spec, write_f4_episode
 
 BOX = spaces.Box(-2.0, 10.0, (2,), np.float32)
@@ -173,6 +173,8 @@ def test_behaviour_kinds(store: storage.Store) -> None:
         writer.step(0, **GOOD, policy_update=7)
         with pytest.raises(SchemaMismatchError, match="gaussian on lane 0 without its parameters"):
             writer.step(0, **GOOD, behaviour_kind=1)
+        with pytest.raises(SchemaMismatchError, match="4 nominal_gaussian"):
+            writer.step(0, **GOOD, behaviour_kind=9)
         with pytest.raises(SchemaMismatchError, match=r"behaviour: got shape \(3,\)"):
             writer.step(0, **GOOD, behaviour=[1, 2, 3])
     assert rows(store, "behaviour_kind") == [1, 4, 3, 0, 0]
@@ -385,3 +387,8 @@ def test_publishing_is_throttled_but_complete_at_close(tmp_path: Path) -> None:
     alone = json.loads((tmp_path / "store/steps.zarr/000000/kind/zarr.json").read_text())
     assert alone["shape"] == [12]
     assert list((tmp_path / "store/staging").iterdir()) == []
+
+
+def test_capacity_has_an_end() -> None:
+    assert capacity_for(None, 1024, 10**9) == 2**22
+    assert capacity_for(1000, 1024, None) == 1024

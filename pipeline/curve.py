@@ -38,7 +38,7 @@ def show_curve(run: RunFolder, *, window: int = 20) -> None:
         )
     curve = read_learning_curve(run.path)
     print(curve_text(curve, window=window, unicode=_speaks_unicode()))
-    picture = save_curve(curve, run.curve, title=run.path.resolve().name, window=window)
+    picture = save_curve(curve, run.curve, title=run.title(), window=window)
     print(f"\nlast {window} episodes: mean return {curve.last(window):,.1f}    picture: {picture}")
 
 

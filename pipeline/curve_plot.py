@@ -54,7 +54,7 @@ def save_curve(curve: LearningCurve, path: Path, *, title: str, window: int = 20
 
 def _draw_returns(axes: Axes, curve: LearningCurve, window: int) -> None:
     axes.scatter(
-        curve.steps, curve.returns, s=7, color=_BLUE, alpha=0.25, linewidths=0, label="an episode"
+        curve.steps, curve.returns, s=10, color=_BLUE, alpha=0.35, linewidths=0, label="an episode"
     )
     mean = running_mean(curve.returns, window)
     axes.plot(curve.steps, mean, color=_BLUE, linewidth=2, label=f"mean of {window}")

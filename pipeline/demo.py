@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -18,14 +20,14 @@ __all__ = ["main"]
 
 _NEXT: Final = """\
 What to try next:
-  sharpwave evaluate {run} --episodes 20
+{first}  sharpwave evaluate {run} --episodes 20
   sharpwave train --resume {run} --loop.steps={more}
   sharpwave train configs/hopper.yaml
   sharpwave train configs/hopper.yaml configs/er.yaml --name=hopper-er
   sharpwave collect Hopper-v5 --steps 20000 --store runs/hopper.store
   tensorboard --logdir runs
   python -c "import zarr; print(zarr.open_group('{run}/store/steps.zarr', mode='r').tree())"
-(in this environment: source .venv/bin/activate)"""
+"""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -45,8 +47,13 @@ def main(arguments: Sequence[str]) -> int:
     print()
     show_store(folder.store)
     print()
-    print(_NEXT.format(run=folder.path, more=2 * config.loop.steps))
+    print(_NEXT.format(run=folder.path, more=2 * config.loop.steps, first=_first()), end="")
     return 0
+
+
+def _first() -> str:
+    """How to make the commands work in a shell that does not know them yet."""
+    return "" if shutil.which("sharpwave") else f"  source {Path(sys.prefix) / 'bin/activate'}\n"
 
 
 def _with_free_name(config: RunConfig, runs: Path) -> RunConfig:

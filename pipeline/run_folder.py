@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from pipeline.nearest import nearest
 from storage.errors import ConfigError
 
 __all__ = ["RunFolder"]
+
+_RULES: Final = {
+    (False, False): "ER",
+    (True, False): "ReF-ER-1",
+    (False, True): "ReF-ER-2",
+    (True, True): "ReF-ER",
+}
+"""The paper's names, by rules 1 and 2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +48,14 @@ class RunFolder:
             )
             raise ConfigError(f"{path} exists already: {remedy}")
         return cls(path)
+
+    def title(self) -> str:
+        """Environment, rules and name of the run, for a picture."""
+        import yaml
+
+        kept = yaml.safe_load(self.config.read_text(encoding="utf-8"))
+        rules = kept["agent"]["refer"]["rule_1"], kept["agent"]["refer"]["rule_2"]
+        return f"{kept['environment']['id']}: V-RACER, {_RULES[rules]} ({kept['name']})"
 
     @property
     def config(self) -> Path:

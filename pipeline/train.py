@@ -50,11 +50,11 @@ def main(arguments: Sequence[str]) -> int:
         raise ConfigError(f"--resume takes the run's own settings; leave out {' '.join(files)}")
     values = _parser().parse([Path(file) for file in files], options)
     resume = values.pop("resume", None)
-    if resume is None:
-        run = _new_run(files, values)
-    else:
-        run = _resumed_run(Path(resume), options)
+    run = _new_run(files, values) if resume is None else _resumed_run(Path(resume), options)
     train(run)
+    print(f"\nsharpwave evaluate {run.folder.path} --episodes 20")
+    if run.folder.store.is_dir():
+        print(f"sharpwave inspect {run.folder.store}")
     return 0
 
 
@@ -64,7 +64,7 @@ def read_config(files: Sequence[Path], options: Sequence[str] = ()) -> RunConfig
 
 
 def train(run: Run) -> None:
-    """Trains until the budget is spent, then prints the curve and what to try next.
+    """Trains until the budget is spent, then prints how long it took and the curve.
 
     Raises `KeyboardInterrupt` that says what is kept when the user stops it.
     """
@@ -85,14 +85,8 @@ def train(run: Run) -> None:
         f"\n{counters.environment_steps:,} steps and {counters.updates:,} updates "
         f"in {_duration(counters.wall_time)}\n"
     )
-    _show_result(run.folder)
-
-
-def _show_result(folder: RunFolder) -> None:
-    if folder.store.is_dir():
-        show_curve(folder)
-        print(f"\nsharpwave inspect {folder.store}")
-    print(f"sharpwave evaluate {folder.path} --episodes 20")
+    if run.folder.store.is_dir():
+        show_curve(run.folder)
 
 
 def _parser() -> SettingsParser:

@@ -12,10 +12,10 @@ import storage
 from bench.cheetah import ENVIRONMENT, EPISODE
 from bench.figure import Figure
 from bench.timing import per_second
-from training.assembly import describe_environment, make_agent
+from training.assembly import make_agent
 from training.collector import Collector
 from training.config import RunConfig
-from training.environment import EnvironmentConfig, make_environment
+from training.environment import EnvironmentConfig, describe_environment, make_environment
 from training.lanes import EnvLanes
 
 __all__ = ["bare_rate", "measure"]

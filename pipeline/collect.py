@@ -86,7 +86,7 @@ def collect(config: CollectConfig) -> None:
 
     Raises `KeyboardInterrupt` that says what is kept when the user stops it.
     """
-    from training.assembly import describe_environment
+    from training.environment import describe_environment
 
     spec = describe_environment(config.environment)
     policy, update = _policy(config, spec)

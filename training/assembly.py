@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from functools import partial
 from pathlib import Path
@@ -15,16 +14,10 @@ from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 from lightning.pytorch.loggers import Logger, TensorBoardLogger
 
 import storage
-from storage import EnvironmentSpec
 from storage.errors import ConfigError
 from training.checkpoint_io import AtomicCheckpointIO
 from training.config_file import save_config
-from training.environment import (
-    EnvironmentConfig,
-    load_object,
-    make_environment,
-    warn_unreplayable,
-)
+from training.environment import describe_environment, load_object, make_environment
 from training.evaluation import EVALUATION_METRIC
 from training.lanes import EnvLanes, Lanes
 from training.metrics import MetricsFile
@@ -36,10 +29,11 @@ from training.vector_lanes import VectorLanes
 from training.vracer import VRacer
 
 if TYPE_CHECKING:
+    from storage import EnvironmentSpec
     from training.agent import ReplayAgent
     from training.config import RunConfig
 
-__all__ = ["build", "describe_environment", "make_agent", "make_lanes", "trainer"]
+__all__ = ["build", "make_agent", "make_lanes", "trainer"]
 
 _AGENTS: dict[str, type[ReplayAgent]] = {"vracer": VRacer}
 
@@ -101,22 +95,6 @@ def make_lanes(config: RunConfig) -> Lanes:
         return EnvLanes(makers)
     vector: Any = SyncVectorEnv if loop.lane_kind == "sync" else AsyncVectorEnv
     return VectorLanes(vector(makers, autoreset_mode=AutoresetMode.DISABLED))
-
-
-def describe_environment(config: EnvironmentConfig) -> EnvironmentSpec:
-    """Name, spaces and making of the environment; warns where it cannot be replayed."""
-    env = make_environment(config)
-    try:
-        warn_unreplayable(env)
-        spec = EnvironmentSpec.from_env(env)
-    finally:
-        env.close()
-    return dataclasses.replace(
-        spec,
-        id=config.id if env.spec is None else spec.id,
-        kwargs=dict(config.kwargs),
-        wrappers=[dataclasses.asdict(wrapper) for wrapper in config.wrappers],
-    )
 
 
 def run_directory(config: RunConfig, run_dir: Path | str | None) -> Path:

@@ -7,6 +7,7 @@ An environment is named by a gymnasium id (``Hopper-v5``), by a module that regi
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import importlib
 import warnings
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium
 
+from storage.environment_spec import EnvironmentSpec
 from storage.errors import ConfigError, EnvironmentNotFoundError
 from training.quiet import quiet_mujoco
 
@@ -25,6 +27,7 @@ __all__ = [
     "EnvironmentConfig",
     "NotReplayableWarning",
     "WrapperConfig",
+    "describe_environment",
     "load_object",
     "make_environment",
     "unreplayable_wrappers",
@@ -116,6 +119,22 @@ def warn_unreplayable(env: Environment) -> None:
             NotReplayableWarning,
             stacklevel=2,
         )
+
+
+def describe_environment(config: EnvironmentConfig) -> EnvironmentSpec:
+    """Name, spaces and making of the environment; warns where it cannot be replayed."""
+    env = make_environment(config)
+    try:
+        warn_unreplayable(env)
+        spec = EnvironmentSpec.from_env(env)
+    finally:
+        env.close()
+    return dataclasses.replace(
+        spec,
+        id=config.id if env.spec is None else spec.id,
+        kwargs=dict(config.kwargs),
+        wrappers=[dataclasses.asdict(wrapper) for wrapper in config.wrappers],
+    )
 
 
 def _creator(identifier: str) -> Callable[..., Environment]:

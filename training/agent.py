@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from lightning.pytorch import LightningModule
 
-from storage.errors import CheckpointError
+from storage.errors import CheckpointError, ConfigError
 from training.checkpoint import AGENT_KEY, check_environment, check_parameters
 from training.config_file import to_mapping
 from training.counters import Counters
@@ -171,7 +171,12 @@ class ReplayAgent(LightningModule):
         return [Evaluation()] if self.config.evaluation.episodes else []
 
     def on_train_start(self) -> None:
-        """Binds the engine and opens the experience, after every checkpoint was loaded."""
+        """Binds the engine and opens the experience, after every checkpoint was loaded.
+
+        Raises:
+            ConfigError: the trainer uses another device than the CPU, or several.
+        """
+        self._check_devices()
         self.bind(cast("torch.optim.Optimizer", self.optimizers(use_pl_optimizer=False)))
         experience: Experience = cast("Any", self.trainer).datamodule
         experience.begin(self)
@@ -237,6 +242,15 @@ class ReplayAgent(LightningModule):
     def _rounds_between_rows(self) -> int:
         every = self.config.logging.every_steps
         return max(_LEAST_ROUNDS_BETWEEN_ROWS, -(-every // self.config.loop.round_steps))
+
+    def _check_devices(self) -> None:
+        """Acting reads the weights in place, in the host's memory of this process."""
+        if self.device.type != "cpu" or self.trainer.world_size != 1:
+            raise ConfigError(
+                f"the trainer uses {self.trainer.world_size} device(s) of type "
+                f"{self.device.type}; this release trains on one CPU: make it with "
+                "lightning.Trainer(accelerator='cpu', devices=1)"
+            )
 
     def _try_start(self, view: ReplayView) -> None:
         enough = view.n_steps >= self.config.agent.batch_size

@@ -10,11 +10,12 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 
 import storage
 import training
-from storage.errors import StoreExistsError
+from storage.errors import ConfigError, StoreExistsError
 from storage.replay import ReplayView
 from tests.training.tiny import ROUND, WARMUP, differences, rows, run, tiny_config
 from training.assembly import build, trainer
 from training.config import VRacerConfig
+from training.vracer import VRacer
 
 
 def test_counters_metrics_and_a_partial_last_round(tmp_path):
@@ -169,6 +170,13 @@ def test_own_loggers_get_rows_by_class_path(tmp_path):
     config = replace(config, logging=replace(config.logging, loggers=[described]))
     run(config, tmp_path / "run")
     assert "gradient_norm" in (tmp_path / "own" / "version_0" / "metrics.csv").read_text()
+
+
+def test_other_devices_are_refused_by_name(tmp_path, monkeypatch):
+    """The actor would go on reading the weights in host memory, which nobody changes there."""
+    monkeypatch.setattr(VRacer, "device", torch.device("meta"))
+    with pytest.raises(ConfigError, match=r"of type meta.*accelerator='cpu'"):
+        run(tiny_config(rounds=8), tmp_path)
 
 
 def test_trainer_options_win(tmp_path):

@@ -91,6 +91,8 @@ def test_an_end_after_a_refused_step_closes_with_the_last_good_observation(
     assert rows(store, "action") == [[0, 1], [0, 0]]
     assert rows(store, "truncated") == [True, False]
     assert rows(store, "kind") == [1, 2]
+    file = store.paths.segment(0) / "observation" / "c.0.0"
+    assert not np.fromfile(file, "<f8", offset=32768)[6:].any()
 
 
 def test_end_episode_cuts_before_the_bad_step(store: storage.Store, caplog) -> None:

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import errno
 import gc
+import os
 from pathlib import Path
 
 import pytest
 
 import storage
-from storage.errors import SegmentLockedError
+from storage.errors import DiskFullError, SegmentLockedError
 from storage.segment_writer import SegmentWriter, next_allocation
 from tests.storage.zoo import tiny_spec
 
@@ -75,3 +77,46 @@ def test_released_maps_are_unmapped(store: storage.Store) -> None:
     segment.release()
     gc.collect()
     assert mapped() == 0
+
+
+def test_a_failed_step_is_undone_in_all_columns(store: storage.Store, monkeypatch) -> None:
+    segment = make(store)
+    segment.ensure(1)
+    files = sorted((store.path / "steps.zarr/000000").glob("*/c.*"))
+    sizes = [file.stat().st_size for file in files]
+    allocate = os.posix_fallocate
+    granted: list[int] = []
+
+    def full_after_four(descriptor: int, offset: int, length: int) -> None:
+        if len(granted) == 4:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        granted.append(length)
+        allocate(descriptor, offset, length)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "posix_fallocate", full_after_four)
+        with pytest.raises(DiskFullError):
+            segment.ensure(1025)
+    assert segment.allocated == 1024
+    assert [file.stat().st_size for file in files] == sizes
+    segment.ensure(1025)
+    assert segment.allocated == 2048
+    segment.release()
+
+
+def test_a_smaller_step_is_tried_when_there_is_little_room(
+    store: storage.Store, monkeypatch
+) -> None:
+    segment = make(store)
+    segment.ensure(1)
+    allocate = os.posix_fallocate
+
+    def little(descriptor: int, offset: int, length: int) -> None:
+        if length > 512 * 24:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        allocate(descriptor, offset, length)
+
+    monkeypatch.setattr(os, "posix_fallocate", little)
+    segment.ensure(1025)
+    assert segment.allocated == 1280
+    segment.release()

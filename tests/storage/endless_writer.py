@@ -14,7 +14,7 @@ __all__ = ["write_until_killed"]
 def write_until_killed(path: Path, tell: Connection, lanes: int) -> None:
     """Interleave the lanes step by step, so that a kill leaves several episodes open."""
     store = storage.open(path, mode="r+")
-    with store.writer(lanes=lanes, run="killed", row_budget=60, publish_interval=0) as writer:
+    with store.writer(lanes=lanes, run="killed", row_budget=150, publish_interval=0) as writer:
         episodes = [0] * lanes
         steps = [0] * lanes
         while True:

@@ -67,7 +67,10 @@ def test_killed_at_random_instants(kills: int, tmp_path: Path) -> None:
     with storage.open(path) as store:
         endings = np.concatenate([store.records(info.id)["ending"] for info in store.segments])
         assert len(endings) > episodes
-        assert 0 < np.count_nonzero(endings == Ending.SALVAGED) <= kills
+        salvaged = np.count_nonzero(endings == Ending.SALVAGED)
+        assert salvaged <= kills
+        # Few kills may all fall between two episodes.
+        assert salvaged > 0 or kills < 50
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""`sharpwave curve RUN`: the learning curve on the screen and as RUN/curve.png."""
+"""`sharpwave curve RUN ...`: learning curves on the screen and as pictures."""
 
 from __future__ import annotations
 
@@ -15,31 +15,64 @@ __all__ = ["main", "show_curve"]
 
 def main(arguments: Sequence[str]) -> int:
     """Runs the verb."""
-    parser = VerbParser("curve", "Draws the learning curve of a run, also while it is training.")
-    parser.add_argument("run", metavar="RUN", type=Path, help="a run's folder, as runs/hopper")
+    parser = VerbParser(
+        "curve",
+        "Draws the learning curve of a run, also while it is training; of several runs, a table "
+        "and one picture of all.",
+    )
+    parser.add_argument(
+        "runs", metavar="RUN", type=Path, nargs="+", help="a run's folder, as runs/hopper"
+    )
     parser.add_argument(
         "--mean-of", type=positive, default=20, metavar="N", help="episodes a mean (default 20)"
     )
+    parser.add_argument(
+        "--picture",
+        type=Path,
+        metavar="PNG",
+        help="where the picture goes (default: RUN/curve.png, of several runs curves.png beside "
+        "the first)",
+    )
     settings = parser.parse(arguments)
-    show_curve(RunFolder.existing(settings.run), window=settings.mean_of)
+    runs = [RunFolder.existing(path) for path in settings.runs]
+    if len(runs) == 1:
+        show_curve(runs[0], window=settings.mean_of, picture=settings.picture)
+    else:
+        _show_comparison(runs, settings.mean_of, settings.picture)
     return 0
 
 
-def show_curve(run: RunFolder, *, window: int = 20) -> None:
-    """Prints the curve and renews the run's picture."""
+def show_curve(run: RunFolder, *, window: int = 20, picture: Path | None = None) -> None:
+    """Prints the curve and renews the run's picture, or draws it into `picture`."""
     from pipeline.curve_plot import save_curve
     from pipeline.curve_text import curve_text
     from pipeline.learning_curve import read_learning_curve
 
+    _check_store(run)
+    curve = read_learning_curve(run.path)
+    print(curve_text(curve, window=window, unicode=_speaks_unicode()))
+    path = save_curve(curve, picture or run.curve, title=run.title(), window=window)
+    print(f"\nlast {window} episodes: mean return {curve.last(window):,.1f}    picture: {path}")
+
+
+def _show_comparison(runs: Sequence[RunFolder], window: int, picture: Path | None) -> None:
+    from pipeline.comparison import compare, markdown_table
+    from pipeline.comparison_plot import save_comparison
+
+    for run in runs:
+        _check_store(run)
+    rows = compare(runs, window=window)
+    print(markdown_table(rows, window=window))
+    path = save_comparison(rows, picture or runs[0].path.parent / "curves.png", window=window)
+    print(f"\npicture: {path}")
+
+
+def _check_store(run: RunFolder) -> None:
     if not run.store.is_dir():
         raise ConfigError(
             f"{run.path} has no store of its own, so no training episodes to draw: it learnt from "
             f"a store without acting. Its numbers are in {run.metrics}."
         )
-    curve = read_learning_curve(run.path)
-    print(curve_text(curve, window=window, unicode=_speaks_unicode()))
-    picture = save_curve(curve, run.curve, title=run.title(), window=window)
-    print(f"\nlast {window} episodes: mean return {curve.last(window):,.1f}    picture: {picture}")
 
 
 def _speaks_unicode() -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -9,8 +11,9 @@ from pipeline.learning_curve import LearningCurve, running_mean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-__all__ = ["save_curve"]
+__all__ = ["save_curve", "save_figure"]
 
 _BLUE: Final = "#2563a8"
 _ORANGE: Final = "#c8641e"
@@ -32,6 +35,21 @@ def save_curve(curve: LearningCurve, path: Path, *, title: str, window: int = 20
 
     `window` is the number of episodes that the line of means runs over.
     """
+    with save_figure(path) as figure:
+        above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1.2])
+        _draw_returns(above, curve, window)
+        _draw_schedule(below, curve)
+        above.set_title(title, loc="left", fontweight="bold")
+        below.set_xlabel("environment steps")
+    return path
+
+
+@contextmanager
+def save_figure(path: Path) -> Iterator[Figure]:
+    """A figure in the product's style, which becomes `path` (PNG), whole or not at all.
+
+    Its lowest axes are marked in thousands of steps.
+    """
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -40,16 +58,11 @@ def save_curve(curve: LearningCurve, path: Path, *, title: str, window: int = 20
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(8.0, 5.6), dpi=130, layout="constrained")
         FigureCanvasAgg(figure)
-        above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1.2])
-        _draw_returns(above, curve, window)
-        _draw_schedule(below, curve)
-        above.set_title(title, loc="left", fontweight="bold")
-        below.set_xlabel("environment steps")
-        below.xaxis.set_major_formatter(EngFormatter(sep=""))
+        yield figure
+        figure.axes[-1].xaxis.set_major_formatter(EngFormatter(sep=""))
         staged = path.with_name(f".{path.name}.new")
         figure.savefig(staged, format="png")
     staged.replace(path)
-    return path
 
 
 def _draw_returns(axes: Axes, curve: LearningCurve, window: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pipeline.nearest import nearest
 from storage.errors import ConfigError
@@ -49,13 +49,22 @@ class RunFolder:
             raise ConfigError(f"{path} exists already: {remedy}")
         return cls(path)
 
-    def title(self) -> str:
-        """Environment, rules and name of the run, for a picture."""
+    def settings(self) -> dict[str, Any]:
+        """The run's resolved settings, as config.yaml has them."""
         import yaml
 
-        kept = yaml.safe_load(self.config.read_text(encoding="utf-8"))
-        rules = kept["agent"]["refer"]["rule_1"], kept["agent"]["refer"]["rule_2"]
-        return f"{kept['environment']['id']}: V-RACER, {_RULES[rules]} ({kept['name']})"
+        kept: dict[str, Any] = yaml.safe_load(self.config.read_text(encoding="utf-8"))
+        return kept
+
+    def rules(self) -> str:
+        """The paper's name of the run's remember-and-forget rules."""
+        refer = self.settings()["agent"]["refer"]
+        return _RULES[refer["rule_1"], refer["rule_2"]]
+
+    def title(self) -> str:
+        """Environment, rules and name of the run, for a picture."""
+        kept = self.settings()
+        return f"{kept['environment']['id']}: V-RACER, {self.rules()} ({kept['name']})"
 
     @property
     def config(self) -> Path:

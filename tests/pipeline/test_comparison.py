@@ -1,0 +1,56 @@
+"""Several runs in one table and one picture."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pipeline.comparison import compare, markdown_table
+from pipeline.curve import main
+from pipeline.learning_curve import read_learning_curve
+from pipeline.run_folder import RunFolder
+from storage.errors import ConfigError
+
+
+def test_a_row_is_what_the_run_s_files_say(run: Path) -> None:
+    curve = read_learning_curve(run)
+    (row,) = compare([RunFolder(run)], window=5)
+    late = curve.schedule_steps > 550
+    assert row.name == run.name
+    assert row.rules == "ReF-ER"
+    assert row.steps == 1100
+    assert row.last_return == curve.returns[-5:].mean()
+    assert row.far_fraction == curve.far_fraction[late].mean()
+    assert row.beta == curve.beta[-1]
+    assert row.steps_per_second > 0
+
+
+def test_two_runs_give_a_table_and_a_picture(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(run, other)
+    picture = tmp_path / "both.png"
+    main([str(run), str(other), f"--picture={picture}"])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("|")[1].strip() for line in lines[2:4]] == [run.name, "other"]
+    assert picture.stat().st_size > 10_000
+    assert not list(tmp_path.glob(".*.new"))
+
+
+def test_a_run_that_has_logged_nothing_yet_has_dashes(run: Path, tmp_path: Path) -> None:
+    other = tmp_path / "young"
+    shutil.copytree(run, other)
+    (other / "metrics.csv").unlink()
+    (row,) = compare([RunFolder(other)])
+    assert math.isnan(row.far_fraction)
+    assert math.isnan(row.steps_per_second)
+    assert "–" in markdown_table([row])
+
+
+def test_what_is_no_run_among_runs(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="is no run"):
+        main([str(run), str(tmp_path)])

@@ -52,9 +52,17 @@ def natural(text: str) -> int:
 
 def _at_least(text: str, least: int) -> int:
     try:
-        number = int(text.replace("_", ""))
+        number = int(text) if text.strip("+-_0123456789") == "" else _integral(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
     if number < least:
         raise argparse.ArgumentTypeError(f"{number} is too small, it must be at least {least}")
     return number
+
+
+def _integral(text: str) -> int:
+    """1e4 and 10.0 are whole numbers, too; raises ValueError for what is none."""
+    number = float(text)
+    if not number.is_integer():
+        raise ValueError(text)
+    return int(number)

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import re
+import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar, cast
+from typing import Any, Final, cast
 
 import yaml
 from docstring_parser import parse as parse_docstring
 from docstring_parser import parse_from_object
-from jsonargparse import ArgumentError, ArgumentParser, DefaultHelpFormatter, Namespace
+from jsonargparse import ArgumentError, ArgumentParser, Namespace
 
 from pipeline.nearest import nearest
 from pipeline.parser import check_options
+from pipeline.settings_help import SettingsHelp, default_text, metavar, positional_words
 from storage.errors import ConfigError
 
 __all__ = ["SettingsParser", "split_words"]
 
-_Settings = TypeVar("_Settings")
+_PRINTS_SETTINGS: Final = "print the settings that the other options and files make, and stop"
+_REFUSED: Final = re.compile(r'key "(?P<name>[^"]+)".*Got value: (?P<value>.*)', re.DOTALL)
+"""What jsonargparse says of a value of the wrong type."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -57,18 +62,23 @@ class SettingsParser:
         self.parser = ArgumentParser(
             prog=self.prog,
             usage=f"{self.prog} {usage}",
-            description=description,
+            description=f"{description}\n\n{positional_words(usage)}".rstrip(),
             exit_on_error=False,
-            formatter_class=DefaultHelpFormatter,
+            formatter_class=SettingsHelp,
         )
         self._options = list(_options(settings, ""))
         self._groups: dict[str, Any] = {}
         self.parser.add_argument("--config", action="config", help=argparse.SUPPRESS)
         self._extra = [f"--{name}" for name in extra]
         for name, text in extra.items():
-            self.parser.add_argument(f"--{name}", type=str | None, default=None, help=text)
+            self.parser.add_argument(
+                f"--{name}", type=str | None, default=None, help=text, metavar=name.upper()
+            )
         for option in self._options:
             self._add(option)
+        for action in self.parser._actions:
+            if "--print_config" in action.option_strings:
+                action.help = _PRINTS_SETTINGS
 
     def parse(self, files: Sequence[Path], arguments: Sequence[str]) -> dict[str, Any]:
         """The merged settings as nested dictionaries; unknown and mistyped ones are refused."""
@@ -83,15 +93,43 @@ class SettingsParser:
         try:
             parsed = self.parser.parse_args([*words, *arguments], defaults=True)
         except (ArgumentError, argparse.ArgumentError) as error:
-            raise ConfigError(f"{self.prog}: {error}; see `{self.prog} --help`") from None
+            raise ConfigError(self._plainly(str(error))) from None
+        self._check_unset(parsed)
         return self._nested(parsed)
+
+    def _plainly(self, message: str) -> str:
+        """What jsonargparse complains of, in words that need no Python."""
+        refused = _REFUSED.search(message)
+        kinds = {option.name: _base(option.hint) for option in self._options}
+        if refused is None or refused["name"] not in kinds:
+            return f"{self.prog}: {message}; see `{self.prog} --help`"
+        value = refused["value"].strip()
+        wanted = {
+            list: f"a list, as [{value}]",
+            dict: "settings by name, as {name: value}",
+            str: f"text, as '{value}'",
+        }[kinds[refused["name"]]]
+        return f"{refused['name']} is {value}; it must be {wanted}"
+
+    def _check_unset(self, parsed: Namespace) -> None:
+        """Refuses null where a setting cannot be left open."""
+        for option in self._options:
+            if option.default is not None and parsed[option.name] is None:
+                raise ConfigError(
+                    f"{option.name} is null; leave it out for its default, "
+                    f"{default_text(option.default)}"
+                )
 
     def _add(self, option: _Option) -> None:
         section = option.name.rpartition(".")[0]
         if section not in self._groups:
             self._groups[section] = self.parser.add_argument_group(section or "settings")
         self._groups[section].add_argument(
-            f"--{option.name}", type=option.hint, default=option.default, help=option.help
+            f"--{option.name}",
+            type=_parsed_as(option.hint),
+            default=option.default,
+            help=option.help,
+            metavar=metavar(option.hint),
         )
 
     def _nested(self, parsed: Namespace) -> dict[str, Any]:
@@ -129,7 +167,7 @@ def _options(settings: type[Any], prefix: str) -> Iterator[_Option]:
         if dataclasses.is_dataclass(hint):
             yield from _options(cast(type[Any], hint), f"{name}.")
         else:
-            yield _Option(name, _plain(hint), _default(each), help_texts.get(each.name, ""))
+            yield _Option(name, hint, _default(each), help_texts.get(each.name, ""))
 
 
 def _help_texts(settings: type[Any]) -> dict[str, str]:
@@ -138,11 +176,22 @@ def _help_texts(settings: type[Any]) -> dict[str, str]:
     return {name: " ".join((text or "").split()) for name, text in (attributes | texts).items()}
 
 
-def _plain(hint: Any) -> Any:
-    """Lists of config classes are checked by those classes, not by the parser."""
-    if typing.get_origin(hint) is list and dataclasses.is_dataclass(typing.get_args(hint)[0]):
+def _parsed_as(hint: Any) -> Any:
+    """What jsonargparse is to check: text, lists and sections; config classes check the rest.
+
+    They word it plainly, and take 1e4 for a whole number.
+    """
+    base = _base(hint)
+    if base is list:
         return list[Any]
-    return hint
+    return hint if base in {str, dict} else Any
+
+
+def _base(hint: Any) -> Any:
+    """`list` of `list[int] | None`, `str` of `str`, and so on."""
+    if isinstance(hint, types.UnionType):
+        hint = next(each for each in typing.get_args(hint) if each is not type(None))
+    return typing.get_origin(hint) or hint
 
 
 def _default(each: dataclasses.Field[Any]) -> Any:

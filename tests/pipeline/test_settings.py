@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import re
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from pipeline.parser import positive
 from pipeline.settings import SettingsParser, split_words
 from storage.errors import ConfigError
 from training.config import RunConfig
@@ -95,6 +97,48 @@ def test_split_words_joins_values_with_their_options() -> None:
     )
     with pytest.raises(ConfigError, match="--seed has no value"):
         split_words(["--seed"])
+
+
+@pytest.mark.parametrize("text", ["1e4", "10_000", "10000", "10000.0"])
+def test_whole_numbers_in_every_notation(parser: SettingsParser, tmp_path: Path, text: str) -> None:
+    environment = "--environment.id=Hopper-v5"
+    steps = config(parser, [], environment, f"--loop.steps={text}").loop.steps
+    file = tmp_path / "a.yaml"
+    file.write_text(f"environment: {{id: Hopper-v5}}\nloop: {{steps: {text}}}\n")
+    assert steps == config(parser, [file]).loop.steps == 10_000
+    assert isinstance(steps, int)
+    assert positive(text) == 10_000
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("--loop.steps=many", "loop.steps is 'many'; it must be a whole number"),
+        ("--loop.steps=1.5", "loop.steps is 1.5; it must be a whole number"),
+        ("--loop.steps=null", "loop.steps is null; leave it out for its default, 100000"),
+        ("--agent.hidden=64", "agent.hidden is 64; it must be a list, as [64]"),
+        ("--agent.hidden=[a]", "agent.hidden[0] is 'a'; it must be a whole number"),
+        ("--agent.residual=maybe", "agent.residual is 'maybe'; it must be true or false"),
+        ("--agent.learning_rate=fast", "agent.learning_rate is 'fast'; it must be a number"),
+        ("--environment.kwargs=3", "environment.kwargs is 3; it must be settings by name"),
+    ],
+)
+def test_wrong_types_are_told_plainly(parser: SettingsParser, option: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)) as caught:
+        config(parser, [], "--environment.id=Hopper-v5", option)
+    assert "<class" not in str(caught.value)
+
+
+@pytest.mark.parametrize("verb", ["train", "collect"])
+def test_help_is_free_of_python(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    module = importlib.import_module(f"pipeline.{verb}")
+    with pytest.raises(SystemExit):
+        module.main(["--help"])
+    text = capsys.readouterr().out
+    for notation in ("``", "type:", "Literal", "null", "list[", "True", "False", "None"):
+        assert notation not in text, notation
+    word = {"train": "CONFIG", "collect": "ENV"}[verb]
+    assert re.search(rf"^  {word} +\w", text, flags=re.MULTILINE)
 
 
 def leaves(values: dict[str, Any], prefix: str = "") -> set[str]:

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
+from pipeline.plain_output import forgive_encodings
+
 __all__ = ["VERBS", "main"]
 
 VERBS: Final[dict[str, str]] = {
@@ -38,6 +40,7 @@ options:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one verb and gives the exit code; `arguments` defaults to the command line's."""
+    forgive_encodings()
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = _take_debug(words)
     verb = words[0] if words else "--help"

@@ -1,4 +1,4 @@
-"""`sharpwave evaluate CHECKPOINT`: greedy episodes on fresh seeds."""
+"""`sharpwave evaluate RUN`: greedy episodes on fresh seeds."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.parser import VerbParser, natural, positive
+from pipeline.run_folder import RunFolder
+from storage.errors import ConfigError
 
 if TYPE_CHECKING:
     from training.agent import ReplayAgent
@@ -20,7 +22,13 @@ def main(arguments: Sequence[str]) -> int:
     """Runs the verb."""
     parser = VerbParser("evaluate", "Plays greedy episodes: the policy's mean, no exploration.")
     parser.add_argument(
-        "checkpoint", metavar="CHECKPOINT", type=Path, help="a .ckpt file, or a run's folder"
+        "run", metavar="RUN", type=Path, help="a run's folder, as runs/hopper, or a .ckpt file"
+    )
+    parser.add_argument(
+        "--checkpoint",
+        choices=["best", "last"],
+        help="of a run's folder: the one with the best greedy return while training, or the last "
+        "(default best, and last where none was evaluated)",
     )
     parser.add_argument(
         "--episodes", type=positive, default=10, metavar="N", help="how many (default 10)"
@@ -31,13 +39,31 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON object instead")
     settings = parser.parse(arguments)
 
+    path = _checkpoint(settings.run, settings.checkpoint)
     from training import load
 
-    agent = load(settings.checkpoint)
+    agent = load(path)
     episodes = _play(agent, settings.episodes, settings.seed)
-    summary = _summary(agent, episodes)
+    summary = {"checkpoint": str(path), **_summary(agent, episodes)}
     print(json.dumps(summary, indent=2) if settings.json else _text(summary))
     return 0
+
+
+def _checkpoint(path: Path, which: str | None) -> Path:
+    """The checkpoint file that `path` and --checkpoint ask for."""
+    if path.suffix == ".ckpt" or path.is_file():
+        if which is not None:
+            raise ConfigError(f"{path} is one checkpoint; --checkpoint chooses among a run's")
+        return path
+    run = RunFolder.existing(path)
+    from training.checkpoint import best_checkpoint, last_checkpoint
+
+    if which == "best" and not (run.checkpoints / "best.ckpt").is_file():
+        raise ConfigError(
+            f"{run.path} has no best.ckpt: no evaluation was played yet, or evaluation.episodes "
+            "is 0; use --checkpoint last"
+        )
+    return last_checkpoint(run.path) if which == "last" else best_checkpoint(run.path)
 
 
 def _play(agent: ReplayAgent, count: int, seed: int) -> list[Episode]:
@@ -74,9 +100,10 @@ def _summary(agent: ReplayAgent, episodes: list[Episode]) -> dict[str, Any]:
 
 
 def _text(summary: dict[str, Any]) -> str:
+    count = summary["episodes"]
     return (
-        f"{summary['environment']}, trained for {summary['training_steps']:,} steps: "
-        f"{summary['episodes']} greedy episodes\n"
+        f"{summary['checkpoint']}: written after {summary['training_steps']:,} steps\n"
+        f"{summary['environment']}, {count} greedy episode{'' if count == 1 else 's'}\n"
         f"return {summary['mean_return']:,.1f} ± {summary['deviation']:,.1f}"
         f"  ({summary['smallest']:,.1f} to {summary['largest']:,.1f})"
         f"    length {summary['mean_length']:,.1f}"

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from pipeline.evaluate import main
 from storage.errors import CheckpointError, ConfigError
+from tests.pipeline.conftest import run_in
 
 
 def test_numbers_are_repeatable(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -25,9 +27,48 @@ def test_other_seeds_play_other_episodes(run: Path, capsys: pytest.CaptureFixtur
     assert not set(first["seeds"]) & set(json.loads(capsys.readouterr().out)["seeds"])
 
 
-def test_text(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_text_says_which_checkpoint_was_taken(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     main([str(run), "--episodes=1"])
-    assert "InvertedPendulum-v5, trained for " in capsys.readouterr().out
+    text = capsys.readouterr().out
+    assert text.startswith(f"{run}/checkpoints/best.ckpt: written after ")
+    assert "InvertedPendulum-v5, 1 greedy episode\n" in text
+
+
+def test_the_run_s_last_checkpoint(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main([str(run), "--episodes=1", "--checkpoint=last", "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert told["checkpoint"] == f"{run}/checkpoints/last.ckpt"
+    assert told["training_steps"] == 1100
+
+
+def test_without_evaluations_the_last_is_taken(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(run, tmp_path / "run", ignore=shutil.ignore_patterns("best.ckpt", "store"))
+    main([str(tmp_path / "run"), "--episodes=1"])
+    assert "/checkpoints/last.ckpt: written after 1,100 steps" in capsys.readouterr().out
+    with pytest.raises(ConfigError, match=r"has no best\.ckpt.*--checkpoint last"):
+        main([str(tmp_path / "run"), "--checkpoint=best"])
+
+
+def test_a_mistyped_run_gets_the_nearest_name(run: Path) -> None:
+    with pytest.raises(ConfigError, match="did you mean 'small'"):
+        main([str(run.with_name("smal"))])
+    with pytest.raises(ConfigError, match="is one checkpoint"):
+        main([str(run / "checkpoints/last.ckpt"), "--checkpoint=best"])
+
+
+def test_ascii_terminals_are_spoken_to(trained: tuple[Path, str, str]) -> None:
+    folder = trained[0]
+    words = ("evaluate", "runs/small", "--episodes=1")
+    done = run_in(folder, *words, PYTHONIOENCODING="ascii")
+    assert " +- 0.0" in done.stdout
+    for words in [("inspect", "runs/small"), ("curve", "runs/small"), ("train", "--help")]:
+        assert run_in(folder, *words, PYTHONIOENCODING="ascii").stdout.isascii()
+    error = run_in(folder, "inspect", "runs/…", code=2, PYTHONIOENCODING="ascii").stderr
+    assert "runs/... is no " in error
 
 
 def test_bad_requests(run: Path, tmp_path: Path) -> None:

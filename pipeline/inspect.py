@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from pipeline.nearest import nearest
 from pipeline.parser import VerbParser, natural
+from storage.errors import StoreNotFoundError
 
 __all__ = ["main", "show_store"]
 
@@ -18,7 +21,11 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("store", metavar="STORE", type=Path, help="a store, or a run's folder")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead")
     parser.add_argument(
-        "--top", type=natural, default=10, metavar="N", help="steps by priority (default 10)"
+        "--top",
+        type=natural,
+        default=10,
+        metavar="N",
+        help="steps of the largest priority to list, where replay is prioritized (default 10)",
     )
     settings = parser.parse(arguments)
     show_store(settings.store, as_json=settings.json, top=settings.top)
@@ -31,6 +38,9 @@ def show_store(path: Path, *, as_json: bool = False, top: int = 10) -> None:
     from pipeline.summary import summarize
 
     inside = path / "store"
+    if not path.exists():
+        hint = nearest(path.name, [each.name for each in path.parent.glob("*/")])
+        raise StoreNotFoundError(f"there is no store {path}{hint}")
     store = storage.open(inside if inside.is_dir() else path)
     try:
         summary = summarize(store, top=top)
@@ -43,5 +53,6 @@ def show_store(path: Path, *, as_json: bool = False, top: int = 10) -> None:
 
     from pipeline.summary_table import print_summary
 
-    width = None if sys.stdout.isatty() else 120
+    known = sys.stdout.isatty() or "COLUMNS" in os.environ
+    width = None if known else 100
     print_summary(summary, Console(width=width, soft_wrap=False))

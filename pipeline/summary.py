@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from storage.commit_log import RECORD
-from storage.layout import FORMAT_VERSION, Ending, RowKind
+from storage.layout import FORMAT_VERSION, BehaviourKind, Ending, RowKind
 
 if TYPE_CHECKING:
     from storage import Store
@@ -86,7 +86,10 @@ class PriorityStep:
 
 @dataclass(frozen=True, slots=True)
 class OverlaySummary:
-    """One run's caches over the store's steps."""
+    """One run's caches over all steps of the store, those outside the run's window included.
+
+    The n_far/N of metrics and curves counts the window only.
+    """
 
     name: str
     steps: int
@@ -105,6 +108,8 @@ class StoreSummary:
     format_version: int
     environment: str
     behaviour_family: str
+    behaviours: dict[str, int]
+    """Steps by the kind of distribution that drew their action."""
     columns: list[dict[str, Any]]
     steps: int
     episodes: int
@@ -130,6 +135,7 @@ def summarize(store: Store, *, top: int = 10) -> StoreSummary:
         format_version=FORMAT_VERSION,
         environment=store.env_spec.id,
         behaviour_family=store.schema.behaviour_family,
+        behaviours=_behaviours(store),
         columns=[
             {"name": c.name, "dtype": np.dtype(c.dtype).name, "shape": list(c.shape)}
             for c in store.schema.columns
@@ -156,6 +162,15 @@ def disk_use(path: Path) -> dict[str, int]:
             part = names.get(file.relative_to(path).parts[0], "other")
             parts[part] += file.stat().st_blocks * 512
     return parts | {"total": sum(parts.values())}
+
+
+def _behaviours(store: Store) -> dict[str, int]:
+    counts = np.zeros(len(BehaviourKind), np.int64)
+    for info in store.segments:
+        segment = store.segment(info.id)
+        drawn = segment.array("behaviour_kind")[segment.array("kind") == RowKind.STEP]
+        counts += np.bincount(drawn, minlength=len(counts))
+    return {kind.name.lower().replace("_", " "): int(counts[kind]) for kind in BehaviourKind}
 
 
 def _by_time(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:

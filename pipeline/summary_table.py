@@ -26,8 +26,8 @@ def print_summary(summary: StoreSummary, console: Console) -> None:
     console.print(_segments(summary))
     for overlay in summary.overlays:
         _print_overlay(overlay, console)
-    used = "  ".join(f"{name} {byte_text(size)}" for name, size in summary.disk_bytes.items())
-    console.print(f"disk  {used}", highlight=False, soft_wrap=True)
+    used = [f"{name} {byte_text(size)}" for name, size in summary.disk_bytes.items()]
+    _print_list("disk", used, console)
 
 
 def byte_text(size: float) -> str:
@@ -39,19 +39,34 @@ def byte_text(size: float) -> str:
 
 
 def _print_head(summary: StoreSummary, console: Console) -> None:
-    console.print(f"[bold]{escape(summary.path)}[/]", highlight=False, soft_wrap=True)
-    console.print(
-        f"{summary.environment}, behaviour {summary.behaviour_family}, "
-        f"format version {summary.format_version}, uuid {summary.uuid}",
-        highlight=False,
-        soft_wrap=True,
-    )
-    console.print(
+    drawn = [f"{count:,} {name}" for name, count in summary.behaviours.items() if count]
+    _print_line(f"[bold]{escape(summary.path)}[/]", console)
+    _print_line(f"{summary.environment}, format version {summary.format_version}", console)
+    _print_line(f"uuid {summary.uuid}", console)
+    _print_line(
         f"{_count(summary.steps, 'step')} in {_count(summary.episodes, 'episode')}, "
         f"{_count(len(summary.segments), 'segment')}",
-        highlight=False,
-        soft_wrap=True,
+        console,
     )
+    if drawn:
+        _print_list("actions by behaviour:", drawn, console)
+
+
+def _print_line(text: str, console: Console) -> None:
+    """One line, however long: paths and names are never cut."""
+    console.print(text, highlight=False, soft_wrap=True)
+
+
+def _print_list(head: str, parts: Sequence[str], console: Console) -> None:
+    """`parts` behind `head`, in lines that break between parts only."""
+    line = head
+    for number, part in enumerate(parts):
+        joined = f"{line}{', ' if number else ' '}{part}"
+        if number and len(joined) + len(",") > console.width:
+            _print_line(f"{line},", console)
+            joined = f"  {part}"
+        line = joined
+    _print_line(line, console)
 
 
 def _count(number: int, noun: str) -> str:
@@ -61,16 +76,19 @@ def _count(number: int, noun: str) -> str:
 def _table(title: str, headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
     """All columns but the first are aligned to the right."""
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    cells = [[str(cell) for cell in row] for row in rows]
     for number, header in enumerate(headers):
-        table.add_column(header, justify="right" if number else "left", no_wrap=number == 0)
-    for row in rows:
-        table.add_row(*map(str, row))
+        texts = [header, *(row[number] for row in cells if number < len(row))]
+        longest = max(len(word) for text in texts for word in text.split())
+        table.add_column(header, justify="right" if number else "left", min_width=longest)
+    for row in cells:
+        table.add_row(*row)
     return table
 
 
 def _episodes(summary: StoreSummary) -> Table:
     spreads = {"return": summary.returns, "length": summary.lengths}
-    headers = ["episodes", "mean", "deviation", "smallest", "median", "largest", "last 20"]
+    headers = ["episodes", "mean", "deviation", "smallest", "median", "largest", "mean of last 20"]
     endings = ", ".join(f"{count:,} {name}" for name, count in summary.endings.items() if count)
     table = _table("", headers, [_spread_row(n, s) for n, s in spreads.items() if s])
     table.caption, table.caption_justify = endings or "no episode yet", "left"
@@ -106,9 +124,9 @@ def _segments(summary: StoreSummary) -> Table:
             s.lane,
             f"{s.steps:,}",
             f"{s.episodes:,}",
-            "sealed" if s.sealed else "may grow",
-            s.begun or "-",
-            s.last_episode or "-",
+            "sealed" if s.sealed else "open",
+            _minute(s.begun),
+            _minute(s.last_episode),
         )
         for s in shown
     ]
@@ -118,17 +136,20 @@ def _segments(summary: StoreSummary) -> Table:
     return _table("segments", headers, rows)
 
 
+def _minute(moment: str | None) -> str:
+    """A time without its seconds, so that the table fits on 80 columns."""
+    return moment[:-3] if moment else "-"
+
+
 def _print_overlay(overlay: OverlaySummary, console: Console) -> None:
-    far = (
-        "no far flags"
-        if overlay.far_fraction is None
-        else f"{overlay.far_steps:,} of {overlay.steps:,} steps far ({overlay.far_fraction:.1%})"
-    )
-    console.print(
-        f"overlay [bold]{overlay.name}[/]: {far}, drawn {overlay.drawn:,} times\n",
-        highlight=False,
-        soft_wrap=True,
-    )
+    facts = [f"of {overlay.steps:,} steps of the whole store"]
+    if overlay.far_fraction is not None:
+        facts += [f"{overlay.far_steps:,} far ({overlay.far_fraction:.1%})"]
+    facts += [f"drawn {overlay.drawn:,} times"]
+    if not overlay.top_priorities:
+        facts += ["none has a priority"]
+    _print_list(f"overlay [bold]{escape(overlay.name)}[/]:", facts, console)
+    _print_line("  (n_far/N of metrics and curves counts the run's window only)\n", console)
     if overlay.top_priorities:
         rows = [
             (

@@ -66,10 +66,48 @@ def test_table_for_people(run: Path, capsys: pytest.CaptureFixture[str]) -> None
     main([str(run)])  # a run's folder stands for its store
     text = capsys.readouterr().out
     assert "1,100 steps in " in text
-    assert "InvertedPendulum-v5, behaviour gaussian, format version 1" in text
+    assert "InvertedPendulum-v5, format version 1" in text
+    assert "actions by behaviour: 1,100 gaussian\n" in text
     assert "raw_action" in text
-    assert "overlay main: " in text
+    assert "overlay main: of 1,100 steps of the whole store" in text
+    assert "none has a priority" in text
     assert "\x1b" not in text
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_narrow_terminals_cut_no_word(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    main([str(run)])
+    words = set(capsys.readouterr().out.split())
+    monkeypatch.setenv("COLUMNS", str(width))
+    main([str(run)])
+    text = capsys.readouterr().out
+    lines = text.splitlines()
+    assert {word for word in text.split() if "──" not in word} <= words
+    assert max(len(line) for line in lines) <= width
+
+
+def test_behaviour_is_counted_by_kind(tmp_path: Path) -> None:
+    from pipeline.collect import main as collect
+
+    path = tmp_path / "random.store"
+    collect(["InvertedPendulum-v5", "--steps=60", f"--store={path}"])
+    with storage.open(path) as store:
+        summary = summarize(store)
+    assert summary.behaviours == {
+        "unknown": 0,
+        "gaussian": 0,
+        "categorical": 0,
+        "uniform": 60,
+        "nominal gaussian": 0,
+    }
+
+
+def test_a_mistyped_store_gets_the_nearest_name(run: Path) -> None:
+    with pytest.raises(StoreNotFoundError, match="no store runs/smal, did you mean 'small'"):
+        main(["runs/smal"])
 
 
 def test_what_is_no_store(tmp_path: Path) -> None:

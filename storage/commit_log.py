@@ -297,7 +297,8 @@ class CommitLog:
         new = self._records[self._count : self._count + len(episodes)]
         for name in RECORD.names or ():
             new[name] = episodes[name] if name != "seed_known" else episodes["flags"] & _SEED_KNOWN
-        self._checksums[self._count : self._count + len(episodes)] = episodes["column_crc"]
+        if len(episodes):
+            self._checksums[self._count : self._count + len(episodes)] = episodes["column_crc"]
         self._count += len(episodes)
         self._offset += raw.nbytes
         self.sequence += len(raw)

@@ -28,9 +28,13 @@ class Transition(NamedTuple):
     truncated: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Episode:
-    """Arrays over the store's own bytes, read-only."""
+    """Arrays over the store's own bytes, read-only.
+
+    ``columns`` holds every column by its name in the store, closing row included, such as
+    ``columns["info.lives"]``; what most readers want of them are attributes, of T rows each.
+    """
 
     record: EpisodeRecord
     observation: Any
@@ -45,6 +49,40 @@ class Episode:
 
     def __len__(self) -> int:
         return self.record.length
+
+    def __repr__(self) -> str:
+        record = self.record
+        return (
+            f"<Episode {record.ordinal} of segment {record.segment}: {record.length:,} steps, "
+            f"return {record.episode_return:.6g}, {record.ending.name.lower()}>"
+        )
+
+    @property
+    def raw_action(self) -> np.ndarray[Any, Any]:
+        """float32 (T, dA): the draw in policy units; AttributeError where the store has none."""
+        return self._steps("raw_action")
+
+    @property
+    def behaviour(self) -> np.ndarray[Any, Any]:
+        """float32 (T, K): what each action was drawn from; AttributeError where there is none."""
+        return self._steps("behaviour")
+
+    @property
+    def behaviour_kind(self) -> np.ndarray[Any, Any]:
+        """uint8 (T,): see ``storage.BehaviourKind``."""
+        return self._steps("behaviour_kind")
+
+    @property
+    def policy_update(self) -> np.ndarray[Any, Any]:
+        """int64 (T,): updates that the policy had seen; -1 where nobody said."""
+        return self._steps("policy_update")
+
+    def _steps(self, name: str) -> np.ndarray[Any, Any]:
+        if name not in self.columns:
+            raise AttributeError(
+                f"this store keeps no column {name!r}; it has {', '.join(self.columns)}"
+            )
+        return self.columns[name][: len(self)]
 
     def transitions(self) -> Iterator[Transition]:
         """The T steps, each with its true next observation."""

@@ -229,13 +229,17 @@ class SegmentWriter:
         for file in self._files:
             file.shrink(rows)
 
-    def close(self) -> None:
+    def close(self, *, seal: bool = False) -> None:
         """Publish, give back much unused space, and the lock; the segment may be taken up again.
 
         The row after the committed ones stays: it may hold the first observation of an episode
-        that a position remembers as open.
+        that a position remembers as open. With ``seal`` nobody takes it up: all unused space goes.
         """
         try:
+            if seal:
+                self.shrink()
+                self.seal()
+                return
             if (self.allocated - self.rows) * self.schema.row_bytes > _WORTH_SHRINKING:
                 self._shrink(self.rows + 1)
             try:

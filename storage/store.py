@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -210,13 +210,15 @@ class Store:
         capacity: int | None = None,
         publish_interval: float = 1.0,
         nonfinite: Nonfinite = "refuse",
+        seal: bool = False,
         continue_from: StorePosition | None = None,
     ) -> Writer:
         """A writer of ``lanes`` lanes, each with segments of its own.
 
         ``run`` is the unique name of the run, which ``rewind`` goes by. A segment seals at the
         first episode end past ``row_budget`` rows (default: an eighth of the window a lane, a
-        power of two from 1,024 to 65,536). Without ``continue_from``, open episodes that dead
+        power of two from 1,024 to 65,536), and with ``seal`` also when the writer closes: then
+        nobody can go on from a position in it. Without ``continue_from``, open episodes that dead
         writers left are salvaged first, as truncated.
         """
         from storage.salvage import salvage
@@ -237,6 +239,7 @@ class Store:
             capacity=capacity_for(capacity, budget, self.env_spec.max_episode_steps),
             publish_interval=publish_interval,
             nonfinite=nonfinite,
+            seal=seal,
         )
         if continue_from is None:
             salvage(self)
@@ -263,15 +266,51 @@ class Store:
         folder = self.paths.overlays if root is None else Path(root) / "overlays"
         return Overlay(self, name, folder / f"{name}.zarr", mode)
 
-    def replay(self, window: int, scheme: str = "uniform", **settings: Any) -> ReplayView:
-        """A replay view of the newest ``window`` steps; see storage.replay.ReplayView."""
+    def replay(
+        self,
+        window: int,
+        scheme: str = "uniform",
+        *,
+        seed: int = 0,
+        private: bool = False,
+        fields: Iterable[str] | None = None,
+        overlay: str = "main",
+        overlay_root: Path | None = None,
+        discount: float = 0.995,
+        reward_scale: float = 1.0,
+        far_bound: float = 5.0,
+    ) -> ReplayView:
+        """A replay view of the newest ``window`` steps; see storage.replay.ReplayView.
+
+        The same ``seed`` draws the same batches. ``private`` keeps what is fed back in this
+        process, so that a store opened for reading is enough. ``fields`` are the columns that
+        batches hold (default: all). Otherwise the overlay called ``overlay`` is written, in the
+        store or below ``overlay_root``. ``discount``, ``reward_scale`` and ``far_bound`` are those
+        of the value targets and of far steps, until the agent says otherwise.
+        """
         from storage.replay import ReplayView
 
-        return ReplayView(self, window=window, scheme=scheme, **settings)
+        return ReplayView(
+            self,
+            window=window,
+            scheme=scheme,
+            overlay=overlay,
+            overlay_root=overlay_root,
+            seed=seed,
+            fields=fields,
+            private=private,
+            discount=discount,
+            reward_scale=reward_scale,
+            far_bound=far_bound,
+        )
 
     def close(self) -> None:
         """Let go of all maps that nothing else uses; may be called twice."""
         self._mapped.clear()
+
+    def __repr__(self) -> str:
+        size = f"{self.n_steps:,} steps in {self.n_episodes:,} episodes"
+        return f"<Store {self.path} ({self.mode}): {self.env_spec.id}, {size}>"
 
     def __enter__(self) -> Self:
         return self

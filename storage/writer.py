@@ -372,7 +372,7 @@ class Writer:
 
     def _leave(self, line: Lane) -> None:
         if line.segment is not None:
-            line.segment.close()
+            line.segment.close(seal=self._settings.seal)
 
     def _exact(self, value: Any, which: int) -> Any:
         leaf = (self._schema.observation[0], self._schema.action[0])[which]

@@ -27,6 +27,8 @@ class WriterSettings:
     publish_interval: float
     """Seconds between two publications of a segment; 0 publishes each episode."""
     nonfinite: Nonfinite
+    seal: bool = False
+    """Closing seals the segments, because nobody will go on with them."""
 
 
 def _power_of_two(value: int) -> int:

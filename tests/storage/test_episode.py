@@ -84,3 +84,34 @@ def assert_same(actual: object, expected: object) -> None:
         expected = np.asarray(expected)
         assert np.asarray(actual).dtype == expected.dtype
         np.testing.assert_array_equal(actual, expected)
+
+
+def test_columns_of_the_steps_are_attributes(tmp_path: Path) -> None:
+    box = spaces.Box(-1.0, 1.0, (2,), np.float32)
+    store = storage.create(tmp_path / "store", spec(spaces.Box(-9.0, 9.0, (1,), np.float32), box))
+    with store.writer() as writer:
+        writer.begin(0, np.zeros(1, np.float32))
+        for t in range(3):
+            writer.step(
+                0,
+                action=np.full(2, 0.5, np.float32),
+                raw_action=np.full(2, t, np.float32),
+                behaviour=np.array([t, 2 * t, 1, 1], np.float32),
+                observation=np.ones(1, np.float32),
+                reward=1.5,
+                terminated=t == 2,
+                truncated=False,
+                policy_update=7 + t,
+            )
+    episode = store.episode(0)
+    assert episode.raw_action.tolist() == [[0, 0], [1, 1], [2, 2]]
+    assert episode.behaviour.tolist() == [[0, 0, 1, 1], [1, 2, 1, 1], [2, 4, 1, 1]]
+    assert episode.behaviour_kind.tolist() == [storage.BehaviourKind.GAUSSIAN] * 3
+    assert episode.policy_update.tolist() == [7, 8, 9]
+    assert repr(episode) == "<Episode 0 of segment 0: 3 steps, return 4.5, terminated>"
+
+
+def test_a_column_that_the_store_lacks_is_named(f4: F4) -> None:
+    with pytest.raises(AttributeError, match="no column 'raw_action'; it has observation, action"):
+        _ = f4.store.episode(0).raw_action
+    assert not hasattr(f4.store.episode(0), "raw_action")

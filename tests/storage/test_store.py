@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import socket
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from storage.errors import (
     CorruptStoreError,
     ReadOnlyStoreError,
 )
+from storage.replay import ReplayView
 from tests.storage.zoo import F4, f4_spec, play, tiny_spec
 
 
@@ -147,3 +149,26 @@ def test_few_descriptors(tmp_path: Path) -> None:
 
 def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_a_store_introduces_itself_in_a_line(f4: F4) -> None:
+    size = "9 steps in 3 episodes"
+    assert repr(f4.store) == f"<Store {f4.store.path} (r+): {f4.store.env_spec.id}, {size}>"
+
+
+def test_replay_shows_its_settings_and_hands_them_on(f4: F4) -> None:
+    """help(store.replay) is where a newcomer looks; the view's own defaults must agree."""
+    own = inspect.signature(f4.store.replay).parameters
+    view = inspect.signature(ReplayView).parameters
+    assert own.keys() == view.keys() - {"store"}
+    assert {name: each.default for name, each in own.items()} == {
+        name: view[name].default for name in own
+    }
+    with f4.store.replay(
+        9, seed=5, private=True, fields=["reward"], overlay="mine", reward_scale=2.0, discount=0.5
+    ) as made:
+        assert (made.reward_scale, made.discount) == (2.0, 0.5)
+        drawn = made.sample(4).row.tolist()
+        with f4.store.replay(9, seed=5, private=True) as same:
+            assert same.sample(4).row.tolist() == drawn
+    assert not (f4.store.path / "overlays" / "mine.zarr").exists()

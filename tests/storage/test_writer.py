@@ -25,6 +25,7 @@ GOOD = {
     "terminated": False,
     "truncated": False,
 }
+STEP = {"action": 1, "reward": 1.0, "terminated": False, "truncated": False}
 
 
 @pytest.fixture
@@ -327,20 +328,41 @@ def test_segments_seal_at_the_first_end_past_the_budget(tmp_path: Path) -> None:
     assert not (tmp_path / "store/locks").joinpath("000002.lock").exists()
 
 
+def test_a_writer_that_nobody_follows_seals_and_trims_when_it_closes(tmp_path: Path) -> None:
+    store = storage.create(tmp_path / "store", f4_spec())
+    with store.writer(lanes=2, seal=True) as writer:
+        write_f4_episode(writer, "A")
+        writer.begin(0, np.zeros(1))
+        writer.step(0, **STEP, observation=[1.0])
+        writer.begin(1, np.zeros(1))
+        writer.abandon(1)
+    assert [(info.rows, info.steps, info.sealed) for info in store.segments] == [
+        (8, 6, True),
+        (0, 0, True),
+    ]
+    sizes = [
+        (tmp_path / f"store/steps.zarr/{name}/reward/c.0").stat().st_size
+        for name in ("000000", "000001")
+    ]
+    assert sizes == [32768 + 256 * 8, 32768]
+    with storage.open(tmp_path / "store") as again:
+        assert len(again.columns["reward"][:]) == 8
+        assert again.columns["truncated"][6]
+
+
 def test_an_episode_that_outgrows_the_shard_is_cut(tmp_path: Path) -> None:
     store = storage.create(tmp_path / "store", f4_spec())
     with store.writer(row_budget=256, capacity=256) as writer:
         writer.begin(0, np.zeros(1))
-        step = {"action": 1, "reward": 1.0, "terminated": False, "truncated": False}
         for t in range(254):
-            assert writer.step(0, observation=[t + 1.0], **step) is None
-        record = writer.step(0, observation=[255.0], **step)
+            assert writer.step(0, observation=[t + 1.0], **STEP) is None
+        record = writer.step(0, observation=[255.0], **STEP)
         assert (record.ending, record.length) == (Ending.CUT, 255)
         assert writer.open_episode(0) is None
         with pytest.raises(WriterStateError):
-            writer.step(0, observation=[0.0], **step)
+            writer.step(0, observation=[0.0], **STEP)
         writer.begin(0, [255.0])
-        writer.step(0, observation=[256.0], **step)
+        writer.step(0, observation=[256.0], **STEP)
     assert [(i.rows, i.sealed, i.capacity) for i in store.segments] == [
         (256, True, 256),
         (2, False, 256),

@@ -6,17 +6,22 @@ them, so that the stored episodes are the same whichever is used.
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import gymnasium
+import numpy as np
 
 from storage.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-__all__ = ["EnvLanes", "Lanes", "Transition"]
+__all__ = ["EnvLanes", "Lanes", "Transition", "own_copy"]
+
+_IMMUTABLE = (np.generic, int, float, str, bytes)
 
 Environment = gymnasium.Env[Any, Any]
 
@@ -48,7 +53,9 @@ class Lanes(Protocol):
     that ended an episode, always with a seed; it calls ``step`` with the lanes of one group
     (``stride`` consecutive lanes, a multiple of ``stride`` first) and one action for each.
     An implementation returns one :class:`Transition` a lane, never a dummy of an automatic reset,
-    must not touch lanes outside the group, and must draw no randomness of its own.
+    must not touch lanes outside the group, and must draw no randomness of its own. Environments may
+    change the actions that they receive and the observations that they returned: they are handed
+    copies of the ones, and copies of the others are what comes out.
     """
 
     n_lanes: int
@@ -95,17 +102,20 @@ class EnvLanes:
 
     def reset(self, lane: int, seed: int) -> tuple[Any, Mapping[str, Any]]:
         """Starts an episode in ``lane``; its first observation and info."""
-        return self._envs[lane].reset(seed=seed)
+        observation, info = self._envs[lane].reset(seed=seed)
+        return own_copy(observation), info
 
     def step(self, first: int, actions: Sequence[Any]) -> list[Transition]:
         """Steps lanes ``first … first + len(actions) - 1`` one after the other."""
         transitions = []
         for offset, action in enumerate(actions):
             observation, reward, terminated, truncated, info = self._envs[first + offset].step(
-                action
+                own_copy(action)
             )
             transitions.append(
-                Transition(observation, float(reward), bool(terminated), bool(truncated), info)
+                Transition(
+                    own_copy(observation), float(reward), bool(terminated), bool(truncated), info
+                )
             )
         return transitions
 
@@ -113,6 +123,19 @@ class EnvLanes:
         """Closes the environments."""
         for env in self._envs:
             env.close()
+
+
+def own_copy(value: Any) -> Any:
+    """A value of a space that shares no memory with ``value``."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if isinstance(value, _IMMUTABLE):
+        return value
+    if isinstance(value, Mapping):
+        return {key: own_copy(each) for key, each in value.items()}
+    if type(value) is tuple:
+        return tuple(own_copy(each) for each in value)
+    return copy.deepcopy(value)
 
 
 def _check_spaces(lane: int, env: Environment, first: Environment) -> None:

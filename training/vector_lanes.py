@@ -11,7 +11,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 
 from storage.errors import ConfigError, SchemaMismatchError
-from training.lanes import Transition
+from training.lanes import Transition, own_copy
 
 __all__ = ["VectorLanes"]
 
@@ -43,7 +43,6 @@ class VectorLanes:
         self._mode = _autoreset_mode(env)
         self._observations: list[Any] | None = None
         self._seeds: list[int | None] = [None] * self.n_lanes
-        self._actions: Any = create_empty_array(env.single_action_space, self.n_lanes)
 
     def reset(self, lane: int, seed: int) -> tuple[Any, Mapping[str, Any]]:
         """Starts an episode in ``lane`` by a masked seeded reset.
@@ -69,7 +68,9 @@ class VectorLanes:
                 f"a vector environment steps its {self.n_lanes} lanes together, "
                 f"not {len(actions)} from lane {first}"
             )
-        batched = concatenate(self.action_space, list(actions), self._actions)
+        # A new array each time: an environment may keep its action until its next step.
+        fresh: Any = create_empty_array(self.action_space, self.n_lanes)
+        batched = concatenate(self.action_space, list(actions), fresh)
         batch, rewards, terminated, truncated, infos = self._env.step(batched)
         self._observations = self._split(batch)
         return [
@@ -96,7 +97,7 @@ class VectorLanes:
             self._observations = self._split(batch)
 
     def _split(self, batch: Any) -> list[Any]:
-        return [_copy(each) for each in iterate(self._env.observation_space, batch)]
+        return [own_copy(each) for each in iterate(self._env.observation_space, batch)]
 
     def _final(self, lane: int, infos: Mapping[str, Any]) -> Any:
         """The true last observation of the episode that just ended in ``lane``."""
@@ -107,7 +108,7 @@ class VectorLanes:
         for key in _FINAL_KEYS:
             values = infos.get(key)
             if values is not None and values[lane] is not None:
-                return _copy(values[lane])
+                return own_copy(values[lane])
         raise SchemaMismatchError(
             f"lane {lane} ended and was reset in the same step, but info lacks the key "
             f"'final_obs', so the final observation is lost. Found keys: {sorted(infos)}. Make the "
@@ -148,14 +149,6 @@ def _lane_info(infos: Mapping[str, Any], lane: int) -> dict[str, Any]:
     if ended is not None and ended[lane]:
         info = _lane_info(infos["final_info"], lane)
     return info
-
-
-def _copy(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _copy(each) for key, each in value.items()}
-    if isinstance(value, tuple):
-        return tuple(_copy(each) for each in value)
-    return np.array(value) if isinstance(value, np.ndarray) else value
 
 
 def _same(left: Any, right: Any) -> bool:

@@ -151,3 +151,110 @@ def test_every_reset_seed_is_derived_and_the_generator_alone_decides(tmp_path):
         for number, seed in enumerate(seeds):
             first, _ = gymnasium.Wrapper(Drift()).reset(seed=seed)
             assert np.array_equal(np.asarray(store.episode(number).observation)[0], first)
+
+
+class Greedy(Counting):
+    """Changes its action, and goes on showing one observation array that it writes into."""
+
+    def __init__(self, length: int = 4, buffer: np.ndarray | None = None):
+        super().__init__(length)
+        self.buffer = np.zeros(2) if buffer is None else buffer
+
+    def step(self, action):
+        shown = super().step(action)
+        action[...] = 9.5
+        return shown
+
+    def _observation(self):
+        self.buffer[:] = super()._observation()
+        return self.buffer
+
+
+class Recording(StepNumbers):
+    """Keeps the observations that it saw when it was asked."""
+
+    def __init__(self):
+        self.seen: list[list[float]] = []
+
+    def act(self, lane, step_index, observation, *, greedy=False):
+        self.seen.append([lane, *observation.tolist()])
+        return super().act(lane, step_index, observation)
+
+
+@pytest.mark.parametrize("vector", [False, True])
+def test_an_environment_may_change_its_action_and_what_it_showed(tmp_path, vector):
+    if vector:
+        lanes = VectorLanes(SyncVectorEnv([Greedy] * 2))
+    else:
+        lanes = EnvLanes([partial(Greedy, buffer=np.zeros(2))] * 2)  # one for both
+    env = Counting()
+    spec = EnvironmentSpec("Counting", env.observation_space, env.action_space)
+    policy = Recording()
+    with storage.create(tmp_path / "s", spec) as store, store.writer(lanes=2) as writer:
+        collector = Collector(lanes, writer, policy, seed=7)
+        while collector.steps < 16:
+            collector.advance()
+    with storage.open(tmp_path / "s") as store:
+        for lane in range(2):
+            episodes = [store.episode(2 * lane + number) for number in range(2)]
+            actions = np.concatenate([np.asarray(each.action)[:, 0] for each in episodes])
+            assert actions.tolist() == [step % 10 for step in range(lane, 16, 2)]
+            shown = [row for each in episodes for row in np.asarray(each.observation)[:4].tolist()]
+            assert shown == [row for at, *row in policy.seen if at == lane]
+            seeds = [reset_seed(7, lane, number) % 1_000_000 for number in (0, 1)]
+            assert [row[0] for row in shown] == [seeds[0]] * 4 + [seeds[1]] * 4
+
+
+class NestedActions(Greedy):
+    def __init__(self, length: int = 4):
+        super().__init__(length)
+        self.arm = self.action_space
+        self.action_space = gymnasium.spaces.Dict(
+            {"arm": self.arm, "on": gymnasium.spaces.Tuple([self.arm])}
+        )
+
+    def step(self, action):
+        shown = super().step(action["arm"])
+        action["on"][0][...] = 9.5
+        action["arm"] = None
+        return shown
+
+
+def test_nested_actions_are_stored_as_the_policy_chose_them(tmp_path):
+    env = NestedActions()
+    spec = EnvironmentSpec("Nested", env.observation_space, env.action_space)
+
+    class Still:
+        def act(self, lane, step_index, observation, *, greedy=False):
+            part = np.array([step_index], np.float32)
+            return PolicyStep({"arm": part, "on": (part + 1,)}, None, None, 0, None)
+
+        def value(self, observation):
+            return None
+
+    with storage.create(tmp_path / "s", spec, behaviour="unknown") as store:
+        with store.writer() as writer:
+            collector = Collector(EnvLanes([NestedActions]), writer, Still(), seed=3)
+            while collector.steps < 4:
+                collector.advance()
+        assert store.columns["action.arm"][:4].ravel().tolist() == [0, 1, 2, 3]
+        assert store.columns["action.on.0"][:4].ravel().tolist() == [1, 2, 3, 4]
+
+
+class Remembering(Counting):
+    """Is rewarded by how far its action is from the one before, which it keeps without a copy."""
+
+    last = None
+
+    def step(self, action):
+        observation, _, *rest = super().step(action)
+        moved = 0.0 if self.last is None else float(action[0] - self.last[0])
+        self.last = action
+        return observation, moved, *rest
+
+
+def test_an_environment_of_a_vector_may_keep_its_last_action(tmp_path):
+    lanes = VectorLanes(SyncVectorEnv([partial(Remembering, 99)]))
+    _collect(tmp_path / "s", lanes, 5)
+    with storage.open(tmp_path / "s") as store:
+        assert store.columns["reward"][:5].tolist() == [0, 1, 1, 1, 1]

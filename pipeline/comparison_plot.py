@@ -35,7 +35,7 @@ def save_comparison(rows: Sequence[ComparedRun], path: Path, *, window: int = 20
                     alpha=0.85,
                     label=None if number else label,
                 )
-        axes.set_ylabel(f"return of training episodes, mean of {window}")
+        axes.set_ylabel(f"return of training episodes, mean of the last {window}")
         axes.set_xlabel("environment steps")
         axes.legend(loc="upper left")
     return path

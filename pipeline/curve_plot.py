@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["save_curve", "save_figure"]
+__all__ = ["draw_curve", "save_curve", "save_figure"]
 
 _BLUE: Final = "#2563a8"
 _ORANGE: Final = "#c8641e"
@@ -36,12 +36,17 @@ def save_curve(curve: LearningCurve, path: Path, *, title: str, window: int = 20
     `window` is the number of episodes that the line of means runs over.
     """
     with save_figure(path) as figure:
-        above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1.2])
-        _draw_returns(above, curve, window)
-        _draw_schedule(below, curve)
-        above.set_title(title, loc="left", fontweight="bold")
-        below.set_xlabel("environment steps")
+        draw_curve(figure, curve, title=title, window=window)
     return path
+
+
+def draw_curve(figure: Figure, curve: LearningCurve, *, title: str, window: int = 20) -> None:
+    """Draws returns into `figure`, and ReF-ER's schedule below them."""
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1.2])
+    _draw_returns(above, curve, window)
+    _draw_schedule(below, curve)
+    above.set_title(title, loc="left", fontweight="bold")
+    below.set_xlabel("environment steps")
 
 
 @contextmanager
@@ -70,7 +75,21 @@ def _draw_returns(axes: Axes, curve: LearningCurve, window: int) -> None:
         curve.steps, curve.returns, s=10, color=_BLUE, alpha=0.35, linewidths=0, label="an episode"
     )
     mean = running_mean(curve.returns, window)
-    axes.plot(curve.steps, mean, color=_BLUE, linewidth=2, label=f"mean of {window}")
+    axes.plot(
+        curve.steps, mean, color=_BLUE, linewidth=2, label=f"mean of the last {window} episodes"
+    )
+    if len(curve.greedy_steps):
+        axes.plot(
+            curve.greedy_steps,
+            curve.greedy_returns,
+            color=_ORANGE,
+            linestyle="none",
+            marker="D",
+            markersize=5,
+            label="greedy evaluation",
+        )
+    if curve.warmup:
+        axes.axvline(curve.warmup, color=_GREY, linewidth=1, linestyle=":", label="warm-up ends")
     axes.set_ylabel("return of training episodes")
     axes.legend(loc="upper left")
 
@@ -80,6 +99,12 @@ def _draw_schedule(axes: Axes, curve: LearningCurve) -> None:
     axes.plot(
         curve.schedule_steps, curve.far_fraction, color=_ORANGE, linewidth=1.5, label="n_far / N"
     )
+    if curve.far_target is not None:
+        axes.axhline(
+            curve.far_target, color=_ORANGE, linewidth=0.8, linestyle="--", label="D", zorder=1
+        )
+    if curve.warmup:
+        axes.axvline(curve.warmup, color=_GREY, linewidth=1, linestyle=":")
     axes.set_ylim(-0.02, 1.02)
     axes.set_ylabel("ReF-ER")
-    axes.legend(loc="upper left", ncols=2)
+    axes.legend(loc="upper left", ncols=3)

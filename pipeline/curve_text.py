@@ -39,7 +39,7 @@ def curve_text(
         "".join(glyphs[int(np.clip(level - line * 8, 0, 8))] for level in levels)
         for line in reversed(range(height))
     ]
-    title = f"return of training episodes, mean of {window}"
+    title = f"return of training episodes, mean of the last {window}"
     return "\n".join([title, *_with_axes(lines, low, high, float(curve.steps[-1]), unicode)])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -19,12 +19,17 @@ Numbers = npt.NDArray[np.float64]
 _STEP_COLUMN: Final = "environment_steps"
 
 
+def _none() -> Numbers:
+    return np.empty(0)
+
+
 @dataclass(frozen=True, slots=True)
 class LearningCurve:
     """All arrays are float64; steps are environment steps, warm-up included.
 
     `steps` and `returns` have one entry an episode, in the order in which episodes ended;
-    `schedule_steps`, `beta` and `far_fraction` one entry a line of metrics.csv that has them.
+    `schedule_steps`, `beta` and `far_fraction` one entry a line of metrics.csv that has them, and
+    so have `greedy_steps` and `greedy_returns`, the means of evaluations.
     """
 
     steps: Numbers
@@ -32,6 +37,12 @@ class LearningCurve:
     schedule_steps: Numbers
     beta: Numbers
     far_fraction: Numbers
+    greedy_steps: Numbers = field(default_factory=_none)
+    greedy_returns: Numbers = field(default_factory=_none)
+    warmup: int | None = None
+    """Steps before the first update, where known."""
+    far_target: float | None = None
+    """D, which β is steered by; None where it is not."""
 
     def last(self, episodes: int) -> float:
         """Mean return of the last `episodes` training episodes; NaN before the first."""
@@ -41,8 +52,17 @@ class LearningCurve:
 def read_learning_curve(run: Path) -> LearningCurve:
     """Reads `run`/store and `run`/metrics.csv; a run that just began gives empty arrays."""
     steps, returns = _episodes(run / "store")
-    schedule = _schedule(run / "metrics.csv")
-    return LearningCurve(steps, returns, schedule[:, 0], schedule[:, 1], schedule[:, 2])
+    schedule = _lines(run / "metrics.csv", "beta", "far_fraction")
+    greedy = _lines(run / "metrics.csv", "evaluation_return")
+    warmup, far_target = _marks(run / "config.yaml")
+    return LearningCurve(
+        steps,
+        returns,
+        *(schedule[:, 0], schedule[:, 1], schedule[:, 2]),
+        *(greedy[:, 0], greedy[:, 1]),
+        warmup,
+        far_target,
+    )
 
 
 def running_mean(values: Numbers, window: int) -> Numbers:
@@ -66,12 +86,24 @@ def _episodes(path: Path) -> tuple[Numbers, Numbers]:
     return np.cumsum(records["length"], dtype=np.float64), records["return"].astype(np.float64)
 
 
-def _schedule(path: Path) -> Numbers:
+def _lines(path: Path, *columns: str) -> Numbers:
+    """Environment steps and `columns` of the lines that have them all."""
     rows: list[list[float]] = []
     if path.exists():
         with path.open(newline="") as lines:
             for line in csv.DictReader(lines):
-                cells = [line.get(name) for name in (_STEP_COLUMN, "beta", "far_fraction")]
+                cells = [line.get(name) for name in (_STEP_COLUMN, *columns)]
                 if all(cells):
                     rows.append([float(cell) for cell in cells if cell])
-    return np.asarray(rows, dtype=np.float64).reshape(-1, 3)
+    return np.asarray(rows, dtype=np.float64).reshape(-1, 1 + len(columns))
+
+
+def _marks(path: Path) -> tuple[int | None, float | None]:
+    """The warm-up and D of the run's settings."""
+    import yaml
+
+    if not path.exists():
+        return None, None
+    kept = yaml.safe_load(path.read_text(encoding="utf-8"))
+    refer = kept["agent"]["refer"]
+    return kept["loop"]["warmup"], refer["far_target"] if refer["rule_2"] else None

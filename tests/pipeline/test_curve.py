@@ -7,6 +7,7 @@ import pytest
 
 import storage
 from pipeline.curve import main
+from pipeline.curve_plot import draw_curve
 from pipeline.learning_curve import read_learning_curve
 from storage.errors import ConfigError
 
@@ -21,10 +22,35 @@ def test_the_curve_is_the_store_s(run: Path) -> None:
     assert curve.schedule_steps[-1] == 1100
 
 
+def test_the_picture_s_marks(run: Path) -> None:
+    from matplotlib.figure import Figure
+
+    curve = read_learning_curve(run)
+    figure = Figure()
+    draw_curve(figure, curve, title="small", window=5)
+    lines = [{line.get_label(): line for line in axes.get_lines()} for axes in figure.axes]
+    assert "mean of the last 5 episodes" in lines[0]
+    assert set(lines[0]["warm-up ends"].get_xdata()) == {200}
+    assert set(lines[1]["D"].get_ydata()) == {0.1}
+    greedy = lines[0]["greedy evaluation"]
+    assert list(greedy.get_xdata()) == [512, 1024, 1100]
+    assert all(greedy.get_ydata() > 0)
+
+
+def test_er_steers_by_no_target(run: Path, tmp_path: Path) -> None:
+    import shutil
+
+    shutil.copytree(run, tmp_path / "er")
+    config = tmp_path / "er" / "config.yaml"
+    config.write_text(config.read_text().replace("rule_2: true", "rule_2: false"))
+    assert read_learning_curve(run).far_target == 0.1
+    assert read_learning_curve(tmp_path / "er").far_target is None
+
+
 def test_drawn_again(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (run / "curve.png").unlink()
     main([str(run), "--mean-of=5"])
-    assert "mean of 5" in capsys.readouterr().out
+    assert "mean of the last 5" in capsys.readouterr().out
     assert (run / "curve.png").stat().st_size > 10_000
 
 

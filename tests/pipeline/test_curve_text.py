@@ -22,7 +22,7 @@ def test_running_mean_starts_with_what_there_is() -> None:
 def test_bars_rise_with_the_returns() -> None:
     text = curve_text(curve([10] * 4, [0, 1, 2, 3]), window=1, width=4, height=2)
     assert text.splitlines() == [
-        "return of training episodes, mean of 1",
+        "return of training episodes, mean of the last 1",
         "3 ┤  ▃█",
         "0 ┤▁▆██",
         "  └────",

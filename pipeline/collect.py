@@ -14,6 +14,7 @@ import storage
 from pipeline.settings import SettingsParser, split_words
 from pipeline.summary import disk_use
 from pipeline.summary_table import byte_text
+from storage.disk_need import disk_need
 from storage.errors import ConfigError, SchemaMismatchError
 from training.environment import EnvironmentConfig
 
@@ -97,7 +98,8 @@ def collect(config: CollectConfig) -> None:
         store.refresh()
         steps, episodes = store.n_steps - before[0], store.n_episodes - before[1]
         total = byte_text(disk_use(store.path)["total"])
-    kept = f"{steps:,} steps in {episodes:,} episodes are in {config.store} ({total} in all)"
+    taken = f"{_counted(steps, 'step')} in {_counted(episodes, 'episode')}"
+    kept = f"{taken} {'is' if steps == 1 else 'are'} in {config.store} ({total} in all)"
     if interrupted:
         raise KeyboardInterrupt(f"{kept}. Collect more by the same command with another --seed.")
     print(f"{kept}\nsharpwave inspect {config.store}")
@@ -115,6 +117,7 @@ def _act(config: CollectConfig, store: Store, policy: Policy, update: int) -> bo
             lanes=config.lanes,
             run=config.run or f"collect-{config.seed}",
             nonfinite=config.nonfinite,
+            seal=True,
         ) as writer:
             collector = Collector(lanes, writer, policy, seed=config.seed)
             collector.policy_update = update
@@ -201,11 +204,22 @@ def _announce(config: CollectConfig, store: Store) -> None:
     """Says what the steps will need, and warns when the disk has less."""
     import shutil
 
-    needed = config.steps * store.schema.row_bytes
+    needed = disk_need(
+        store.schema,
+        config.steps,
+        lanes=config.lanes,
+        longest=store.env_spec.max_episode_steps,
+    )
     free = shutil.disk_usage(store.path).free
     print(
-        f"{store.env_spec.id}: {config.steps:,} steps need about {byte_text(needed)}, "
+        f"{store.env_spec.id}: {_counted(config.steps, 'step')} "
+        f"{'takes' if config.steps == 1 else 'take'} up to {byte_text(needed)} while "
+        f"{'it is' if config.steps == 1 else 'they are'} written, "
         f"{byte_text(free)} are free"
     )
     if needed > free:
         print("sharpwave: warning: the disk will fill up before the end", file=sys.stderr)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -8,6 +8,7 @@ import pytest
 
 import storage
 from pipeline.collect import main
+from pipeline.summary_table import byte_text
 from storage import BehaviourKind, Ending
 from storage.errors import (
     CheckpointError,
@@ -27,7 +28,7 @@ def test_in_a_process_of_its_own(sharpwave, tmp_path: Path) -> None:
         "collect", "InvertedPendulum-v5", "--steps", 50, "--store", "pendulum.store", "--lanes=2"
     )
     assert done.stdout.splitlines()[-1] == "sharpwave inspect pendulum.store"
-    assert "50 steps need about" in done.stdout
+    assert "50 steps take up to" in done.stdout
     assert done.stderr == ""
     assert os.listdir(tmp_path) == ["pendulum.store"]
     with storage.open(tmp_path / "pendulum.store") as store:
@@ -60,6 +61,38 @@ def test_the_last_episode_is_cut_as_truncated(tmp_path: Path) -> None:
         (record,) = store.records(0)
         assert (record["length"], record["ending"]) == (1, Ending.CUT)
         assert bool(store.columns["truncated"][0])
+
+
+def test_a_finished_collection_is_sealed_and_trimmed(tmp_path: Path) -> None:
+    """No command grows its segments again: a later one gets segments of its own."""
+    collect(tmp_path / "s", "--lanes=2")
+    collect(tmp_path / "s", "--seed=1", steps=300)
+    with storage.open(tmp_path / "s") as store:
+        assert [info.sealed for info in store.segments] == [True] * 3
+        for info in store.segments:
+            size = (tmp_path / f"s/steps.zarr/{info.id:06d}/reward/c.0").stat().st_size
+            assert size == 32768 + 8 * 256 * -(-info.rows // 256)
+
+
+def test_one_of_a_thing_is_singular(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--steps=30", f"--store={tmp_path / 's'}"]
+    main(["Pendulum-v1", *words])
+    assert f"30 steps in 1 episode are in {tmp_path / 's'} (" in capsys.readouterr().out
+    main(["Pendulum-v1", *words, "--steps=1", "--seed=2"])
+    out = capsys.readouterr().out
+    assert "Pendulum-v1: 1 step takes up to" in out
+    assert f"1 step in 1 episode is in {tmp_path / 's'} (" in out
+
+
+def test_the_announced_need_is_what_is_allocated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """60 rows are allocated as 1,024, and every column has an index."""
+    collect(tmp_path / "s")
+    with storage.open(tmp_path / "s") as store:
+        columns, row_bytes = len(store.schema.columns), store.schema.row_bytes
+    need = byte_text(columns * 32768 + 1024 * row_bytes)
+    assert f"60 steps take up to {need} while they are written" in capsys.readouterr().out
 
 
 def test_a_trained_policy_collects(run: Path, tmp_path: Path) -> None:

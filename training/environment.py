@@ -18,6 +18,7 @@ import gymnasium
 
 from storage.environment_spec import EnvironmentSpec
 from storage.errors import ConfigError, EnvironmentNotFoundError
+from training.atari import register_atari
 from training.quiet import quiet_mujoco
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ __all__ = [
 ]
 
 Environment = gymnasium.Env[Any, Any]
+_ATARI = "ALE/"
 
 
 class NotReplayableWarning(UserWarning):
@@ -138,6 +140,10 @@ def describe_environment(config: EnvironmentConfig) -> EnvironmentSpec:
 
 
 def _creator(identifier: str) -> Callable[..., Environment]:
+    if identifier.startswith(_ATARI) and not register_atari():
+        raise EnvironmentNotFoundError(
+            f"environment {identifier!r} needs the package ale-py: pip install ale-py"
+        )
     if identifier in gymnasium.registry:
         return _registered(identifier)
     if ":" in identifier:
@@ -163,6 +169,8 @@ def _registered(identifier: str) -> Callable[..., Environment]:
 def _latest_version(identifier: str) -> str:
     """The newest registered version of a name without one (``Hopper`` gives ``Hopper-v5``)."""
     specs = [spec for spec in gymnasium.registry.values() if _unversioned(spec) == identifier]
+    if not specs and register_atari() and identifier in gymnasium.registry:
+        return identifier
     if not specs:
         raise EnvironmentNotFoundError(_unknown(identifier))
     return max(specs, key=lambda spec: spec.version or 0).id
@@ -209,6 +217,7 @@ def _unknown(identifier: str) -> str:
 
 
 def _suggestion(identifier: str) -> str:
+    register_atari()
     lowered = {name.lower(): name for name in gymnasium.registry}
     close = difflib.get_close_matches(identifier.lower(), lowered, n=5, cutoff=0.6)
     if close:

@@ -28,6 +28,7 @@ _LIGHTNING_WARNINGS = (
     r".*srun.*command is available on your system but is not used.*",
     r".*isinstance\(treespec, LeafSpec\).*",
     r".*`max_epochs` was not set.*",
+    r".*callbacks used to create the checkpoint need to be provided.*",
 )
 
 _LIGHTNING_INFOS = (
@@ -41,6 +42,7 @@ _LIGHTNING_INFOS = (
     "Trainer already configured with model summary callbacks",
     "You are using the plain ModelCheckpoint callback",
     "Loading `train_dataloader` to estimate",
+    "Detected KeyboardInterrupt, attempting graceful shutdown",
 )
 
 

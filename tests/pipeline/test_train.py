@@ -146,6 +146,7 @@ def test_interrupted_run_says_how_to_resume_and_does(tmp_path: Path, sharpwave) 
     assert process.returncode == 130, err
     assert "Go on by `sharpwave train --resume runs/cut`" in err
     assert "Traceback" not in err
+    assert "graceful" not in err
     with storage.open(tmp_path / "runs/cut/store") as store:
         steps = store.n_steps
     assert steps > 0

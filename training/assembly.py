@@ -10,21 +10,20 @@ from typing import TYPE_CHECKING, Any
 import lightning
 import torch
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
-from lightning.pytorch.callbacks import Callback, ModelCheckpoint
+from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.loggers import Logger, TensorBoardLogger
 
 import storage
 from storage.errors import ConfigError
 from training.checkpoint_io import AtomicCheckpointIO
-from training.config_file import save_config
 from training.environment import describe_environment, load_object, make_environment
-from training.evaluation import EVALUATION_METRIC
 from training.lanes import EnvLanes, Lanes
 from training.metrics import MetricsFile
 from training.offline_experience import OfflineExperience
 from training.online_experience import OnlineExperience
 from training.progress import RunProgress
 from training.quiet import quiet_lightning
+from training.run_files import BestCheckpoint, LastCheckpoint, SettingsFile
 from training.vector_lanes import VectorLanes
 from training.vracer import VRacer
 
@@ -107,8 +106,9 @@ def trainer(
 ) -> lightning.Trainer:
     """A Lightning trainer with the run's loggers, checkpoints and progress bar.
 
-    Writes ``config.yaml`` into the run's directory. Checkpoints are ``checkpoints/last.ckpt`` and,
-    with evaluation, ``checkpoints/best.ckpt``.
+    Checkpoints are ``checkpoints/last.ckpt`` and, with evaluation, ``checkpoints/best.ckpt``. The
+    run's directory is first written to when training has begun and its store is held: then
+    ``config.yaml`` appears, too.
 
     Args:
         config: The run's settings.
@@ -117,8 +117,6 @@ def trainer(
     """
     quiet_lightning()
     folder = run_directory(config, run_dir)
-    folder.mkdir(parents=True, exist_ok=True)
-    save_config(config, folder / "config.yaml")
     chosen: dict[str, Any] = {
         "max_epochs": -1,
         "max_steps": -1,
@@ -162,31 +160,12 @@ def _callbacks(config: RunConfig, folder: Path) -> list[Callback]:
     checkpoints = folder / "checkpoints"
     rounds = max(1, round(config.checkpoint.every_steps / config.loop.round_steps))
     callbacks: list[Callback] = [
-        ModelCheckpoint(
-            checkpoints, "last", every_n_train_steps=rounds, enable_version_counter=False
-        ),
-        ModelCheckpoint(
-            checkpoints,
-            "last",
-            every_n_epochs=1,
-            save_on_train_epoch_end=True,
-            enable_version_counter=False,
-        ),
+        SettingsFile(config, folder / "config.yaml"),
+        LastCheckpoint(checkpoints, every_n_train_steps=rounds),
+        LastCheckpoint(checkpoints, every_n_epochs=1, save_on_train_epoch_end=True),
     ]
     if config.evaluation.episodes:
-        callbacks.append(_best_checkpoint(checkpoints))
+        callbacks.append(BestCheckpoint(checkpoints))
     if config.logging.progress:
         callbacks.append(RunProgress())
     return callbacks
-
-
-def _best_checkpoint(folder: Path) -> ModelCheckpoint:
-    """Asks after every round, and saves where a new evaluation is better than all before."""
-    return ModelCheckpoint(
-        folder,
-        "best",
-        monitor=EVALUATION_METRIC,
-        mode="max",
-        every_n_train_steps=1,
-        enable_version_counter=False,
-    )

@@ -225,7 +225,6 @@ def test_a_damaged_or_foreign_file_is_refused(tmp_path):
         load(bad)
 
 
-@pytest.mark.filterwarnings("ignore:The dirpath has changed")
 def test_a_checkpoint_for_other_spaces_or_another_store_is_refused(tmp_path):
     config = tiny_config(rounds=8)
     run(config, tmp_path / "a")

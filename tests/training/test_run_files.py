@@ -1,0 +1,108 @@
+"""The settings file and the best checkpoint of a run, when it is moved, resumed or refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import warnings
+from pathlib import Path
+
+import pytest
+
+import storage
+from storage.errors import SharpwaveError
+from storage.lock import SegmentLock
+from tests.training.tiny import ROUND, longer, run, tiny_config
+from training import evaluation
+from training.checkpoint import read_checkpoint
+from training.config import LoggingConfig
+from training.evaluation import Episode
+
+
+def _steps(checkpoint: Path) -> int:
+    return read_checkpoint(checkpoint)["sharpwave"]["counters"]["environment_steps"]
+
+
+@pytest.fixture
+def returns(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """What the next evaluation episodes return; 0 when nothing is left."""
+    given: list[float] = []
+    monkeypatch.setattr(
+        evaluation,
+        "play_episode",
+        lambda env, act, seed: Episode(seed, given.pop(0) if given else 0.0, 1),
+    )
+    return given
+
+
+@pytest.mark.parametrize("copy", [False, True])
+def test_a_moved_run_keeps_its_best_policy(tmp_path, returns, copy):
+    config = tiny_config(rounds=12, evaluate_every=5 * ROUND, checkpoint_rounds=4)
+    returns += [50.0, 50.0, 7.0, 7.0]
+    run(config, tmp_path / "before")
+    (shutil.copytree if copy else shutil.move)(tmp_path / "before", tmp_path / "after")
+    best = tmp_path / "after" / "checkpoints" / "best.ckpt"
+    assert _steps(best) == 10 * ROUND
+    kept = best.read_bytes()
+    returns += [20.0, 20.0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        run(longer(config, 16), tmp_path / "after", resume=True)
+    assert best.read_bytes() == kept
+    returns += [60.0, 60.0]
+    run(longer(config, 20), tmp_path / "after", resume=True)
+    assert _steps(best) == 20 * ROUND
+
+
+def test_the_best_policy_outlives_a_return_to_an_older_checkpoint(tmp_path, returns):
+    """The run was killed after an evaluation that its last checkpoint does not know of."""
+    config = tiny_config(rounds=8, evaluate_every=5 * ROUND, checkpoint_rounds=4)
+    run(config, tmp_path)
+    last, older = tmp_path / "checkpoints" / "last.ckpt", tmp_path / "older.ckpt"
+    shutil.copy(last, older)
+    returns += [50.0, 50.0]
+    run(longer(config, 12), tmp_path, resume=True)
+    shutil.copy(older, last)
+    returns += [20.0, 20.0]
+    run(longer(config, 12), tmp_path, resume=True)
+    best = read_checkpoint(tmp_path / "checkpoints" / "best.ckpt")
+    (score,) = (state["score"] for state in best["callbacks"].values() if "score" in state)
+    assert float(score) == 50.0
+
+
+def test_without_evaluation_or_with_other_intervals_nothing_is_warned_of(tmp_path, returns):
+    config = tiny_config(rounds=10, evaluate_every=5 * ROUND, checkpoint_rounds=4)
+    run(config, tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        run(tiny_config(rounds=12, checkpoint_rounds=2), tmp_path, resume=True)
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_refused_resume_changes_nothing(tmp_path):
+    config = tiny_config(rounds=8)
+    config = dataclasses.replace(config, logging=LoggingConfig(progress=False))
+    run(config, tmp_path / "run")
+    with storage.open(tmp_path / "run" / "store", mode="r+") as store:
+        lock = SegmentLock.acquire(store.paths, store.segments[0].id)
+    before = _files(tmp_path)
+    try:
+        with pytest.raises(SharpwaveError):
+            run(longer(config, 12), tmp_path / "run", resume=True)
+    finally:
+        lock.release()
+    assert _files(tmp_path) == before
+    run(longer(config, 12), tmp_path / "run", resume=True)
+    assert "steps: 192" in (tmp_path / "run" / "config.yaml").read_text()
+
+
+def test_a_run_that_cannot_begin_leaves_nothing(tmp_path):
+    config = tiny_config(rounds=8)
+    run(config, tmp_path / "run")
+    before = _files(tmp_path)
+    with pytest.raises(SharpwaveError, match="store"):
+        run(longer(config, 9), tmp_path / "run")
+    assert _files(tmp_path) == before

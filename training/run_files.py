@@ -1,0 +1,100 @@
+"""What a run keeps besides its store: the settings in config.yaml, and the best checkpoint."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from lightning.pytorch.callbacks import Callback, ModelCheckpoint
+
+from storage.errors import CheckpointError
+from training.checkpoint import read_checkpoint
+from training.config_file import save_config
+from training.evaluation import EVALUATION_METRIC
+
+if TYPE_CHECKING:
+    import lightning
+
+    from training.config import RunConfig
+
+__all__ = ["BestCheckpoint", "LastCheckpoint", "SettingsFile"]
+
+_SCORE = "score"
+
+
+class SettingsFile(Callback):
+    """Writes a run's settings once its store is held, so that a refused start changes nothing.
+
+    Args:
+        config: The run's settings.
+        path: The file, ``config.yaml`` in the run's directory.
+    """
+
+    def __init__(self, config: RunConfig, path: Path) -> None:
+        self._config = config
+        self._path = path
+
+    def on_train_epoch_start(self, trainer: lightning.Trainer, pl_module: Any) -> None:  # noqa: ARG002
+        """Writes the file; the agent has opened the experience in ``on_train_start``."""
+        save_config(self._config, self._path)
+
+
+class LastCheckpoint(ModelCheckpoint):
+    """Replaces ``last.ckpt``, and has no state of its own that a moved run would lose."""
+
+    def __init__(self, folder: Path, **when: Any) -> None:
+        super().__init__(folder, "last", enable_version_counter=False, **when)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Nothing."""
+        return {}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes nothing back."""
+
+
+class BestCheckpoint(ModelCheckpoint):
+    """Replaces ``best.ckpt`` by the policy of a better evaluation; asked after every round.
+
+    The score to beat is kept in ``best.ckpt`` itself and read from there when training begins. So
+    it holds wherever the run was moved to, and whichever checkpoint the run goes on from.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(
+            folder,
+            "best",
+            monitor=EVALUATION_METRIC,
+            mode="max",
+            every_n_train_steps=1,
+            enable_version_counter=False,
+        )
+        self._path = os.fspath(Path(self.dirpath or folder) / "best.ckpt")
+
+    def on_train_start(self, trainer: lightning.Trainer, pl_module: Any) -> None:
+        """Takes up the score of the file that is there."""
+        super().on_train_start(trainer, pl_module)
+        score = self._kept_score()
+        if score is not None:
+            self.best_model_score = self.kth_value = score
+            self.best_model_path = self.kth_best_model_path = self._path
+            self.best_k_models = {self._path: score}
+
+    def state_dict(self) -> dict[str, Any]:
+        """The best score, as a tensor; its file is beside the one that this goes into."""
+        return {} if self.best_model_score is None else {_SCORE: self.best_model_score}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes nothing back: ``best.ckpt`` knows better."""
+
+    def _kept_score(self) -> torch.Tensor | None:
+        """The score in the file; None where it is missing, damaged or of another kind."""
+        try:
+            content = read_checkpoint(self._path)
+        except CheckpointError:
+            return None
+        state = content.get("callbacks", {}).get(self.state_key, {})
+        score = state.get(_SCORE)
+        return score if isinstance(score, torch.Tensor) else None

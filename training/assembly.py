@@ -11,19 +11,20 @@ import lightning
 import torch
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from lightning.pytorch.callbacks import Callback
-from lightning.pytorch.loggers import Logger, TensorBoardLogger
+from lightning.pytorch.loggers import Logger
 
-import storage
 from storage.errors import ConfigError
 from training.checkpoint_io import AtomicCheckpointIO
-from training.environment import describe_environment, load_object, make_environment
+from training.environment import load_object, make_environment
+from training.first_checkpoint import FirstCheckpoint
 from training.lanes import EnvLanes, Lanes
 from training.metrics import MetricsFile
 from training.offline_experience import OfflineExperience
 from training.online_experience import OnlineExperience
+from training.preflight import check_run
 from training.progress import RunProgress
 from training.quiet import quiet_lightning
-from training.run_files import BestCheckpoint, LastCheckpoint, SettingsFile
+from training.run_files import BestCheckpoint, LastCheckpoint, SettingsFile, TensorBoardFiles
 from training.vector_lanes import VectorLanes
 from training.vracer import VRacer
 
@@ -56,29 +57,16 @@ def build(
         >>> lightning.Trainer().fit(module, data)                         # doctest: +SKIP
 
     Raises:
-        ConfigError: a warm-up that spends the whole budget.
-        EnvironmentNotFoundError: no such environment; close names are listed.
-        UnsupportedSpaceError: spaces that cannot be stored, or actions that are not continuous.
+        SharpwaveError: settings that cannot be met; see :func:`training.preflight.check_run`.
     """
+    config, spec = check_run(config)
     quiet_lightning()
     torch.set_num_threads(config.loop.threads)
     folder = run_directory(config, run_dir)
+    agent = make_agent(config, spec)
     if config.replay.store is not None:
-        with storage.open(Path(config.replay.store)) as store:
-            spec = store.env_spec
-        return make_agent(config, spec), OfflineExperience(config, folder)
-    _check_budget(config)
-    agent = make_agent(config, describe_environment(config.environment))
+        return agent, OfflineExperience(config, folder)
     return agent, OnlineExperience(config, folder, partial(make_lanes, config))
-
-
-def _check_budget(config: RunConfig) -> None:
-    loop = config.loop
-    if loop.warmup >= loop.steps:
-        raise ConfigError(
-            f"loop.warmup is {loop.warmup:,} of loop.steps {loop.steps:,}: the run would end "
-            "before it learns anything; lower loop.warmup or raise loop.steps"
-        )
 
 
 def make_agent(config: RunConfig, spec: EnvironmentSpec) -> ReplayAgent:
@@ -139,7 +127,7 @@ def _loggers(config: RunConfig, folder: Path) -> list[Logger]:
     if settings.csv:
         loggers.append(MetricsFile(folder / "metrics.csv"))
     if settings.tensorboard:
-        loggers.append(TensorBoardLogger(os.fspath(folder), name="tensorboard", version=""))
+        loggers.append(TensorBoardFiles(os.fspath(folder), name="tensorboard", version=""))
     return loggers + [_foreign_logger(each) for each in settings.loggers]
 
 
@@ -161,6 +149,7 @@ def _callbacks(config: RunConfig, folder: Path) -> list[Callback]:
     rounds = max(1, round(config.checkpoint.every_steps / config.loop.round_steps))
     callbacks: list[Callback] = [
         SettingsFile(config, folder / "config.yaml"),
+        FirstCheckpoint(checkpoints),
         LastCheckpoint(checkpoints, every_n_train_steps=rounds),
         LastCheckpoint(checkpoints, every_n_epochs=1, save_on_train_epoch_end=True),
     ]

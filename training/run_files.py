@@ -1,4 +1,4 @@
-"""What a run keeps besides its store: the settings in config.yaml, and the best checkpoint."""
+"""What a run keeps besides its store: settings, checkpoints and TensorBoard's files."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
+from lightning.pytorch.loggers import TensorBoardLogger
 
 from storage.errors import CheckpointError
 from training.checkpoint import read_checkpoint
@@ -15,11 +16,13 @@ from training.config_file import save_config
 from training.evaluation import EVALUATION_METRIC
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import lightning
 
     from training.config import RunConfig
 
-__all__ = ["BestCheckpoint", "LastCheckpoint", "SettingsFile"]
+__all__ = ["BestCheckpoint", "LastCheckpoint", "SettingsFile", "TensorBoardFiles"]
 
 _SCORE = "score"
 
@@ -39,6 +42,31 @@ class SettingsFile(Callback):
     def on_train_epoch_start(self, trainer: lightning.Trainer, pl_module: Any) -> None:  # noqa: ARG002
         """Writes the file; the agent has opened the experience in ``on_train_start``."""
         save_config(self._config, self._path)
+
+
+class TensorBoardFiles(TensorBoardLogger):
+    """TensorBoard's logger, which makes its file when the first numbers come.
+
+    Lightning asks every logger for its file before training begins, which may be refused yet.
+    """
+
+    _began = False
+
+    @property
+    def experiment(self) -> Any:
+        """TensorBoard's writer.
+
+        Raises:
+            AttributeError: no numbers were logged yet; Lightning takes that for none.
+        """
+        if not self._began:
+            raise AttributeError("the file of TensorBoard is made by the first log_metrics")
+        return super().experiment
+
+    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
+        """Adds numbers at ``step`` environment steps."""
+        self._began = True
+        super().log_metrics(dict(metrics), step)
 
 
 class LastCheckpoint(ModelCheckpoint):

@@ -96,6 +96,7 @@ def test_a_refused_resume_changes_nothing(tmp_path):
         lock.release()
     assert _files(tmp_path) == before
     run(longer(config, 12), tmp_path / "run", resume=True)
+    assert len(list((tmp_path / "run" / "tensorboard").glob("events*"))) == 2
     assert "steps: 192" in (tmp_path / "run" / "config.yaml").read_text()
 
 

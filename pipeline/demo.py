@@ -34,9 +34,20 @@ def main(arguments: Sequence[str]) -> int:
     """Runs the verb."""
     parser = VerbParser("demo", "Trains by a config file under a name that is not taken yet.")
     parser.add_argument(
-        "config", metavar="CONFIG", type=Path, nargs="?", default=Path("configs/demo.yaml")
+        "config",
+        metavar="CONFIG",
+        type=Path,
+        nargs="?",
+        default=Path("configs/demo.yaml"),
+        help="a YAML file of settings (default configs/demo.yaml)",
     )
-    parser.add_argument("--runs", type=Path, default=Path("runs"), metavar="FOLDER")
+    parser.add_argument(
+        "--runs",
+        type=Path,
+        default=Path("runs"),
+        metavar="FOLDER",
+        help="the folder that holds the runs (default runs)",
+    )
     settings = parser.parse(arguments)
 
     from pipeline.train import Run, read_config, train

@@ -20,28 +20,24 @@ if TYPE_CHECKING:
 
     import lightning
 
-    from training.config import RunConfig
-
 __all__ = ["BestCheckpoint", "LastCheckpoint", "SettingsFile", "TensorBoardFiles"]
 
 _SCORE = "score"
 
 
 class SettingsFile(Callback):
-    """Writes a run's settings once its store is held, so that a refused start changes nothing.
+    """Writes the agent's settings once its store is held, so that a refused start changes nothing.
 
     Args:
-        config: The run's settings.
         path: The file, ``config.yaml`` in the run's directory.
     """
 
-    def __init__(self, config: RunConfig, path: Path) -> None:
-        self._config = config
+    def __init__(self, path: Path) -> None:
         self._path = path
 
     def on_train_epoch_start(self, trainer: lightning.Trainer, pl_module: Any) -> None:  # noqa: ARG002
         """Writes the file; the agent has opened the experience in ``on_train_start``."""
-        save_config(self._config, self._path)
+        save_config(pl_module.config, self._path)
 
 
 class TensorBoardFiles(TensorBoardLogger):
@@ -67,6 +63,11 @@ class TensorBoardFiles(TensorBoardLogger):
         """Adds numbers at ``step`` environment steps."""
         self._began = True
         super().log_metrics(dict(metrics), step)
+
+    def save(self) -> None:
+        """Flushes what was logged."""
+        if self._began:
+            super().save()
 
 
 class LastCheckpoint(ModelCheckpoint):

@@ -50,16 +50,17 @@ def write_atomic(path: Path, data: bytes, staging: Path) -> None:
         try:
             temporary.write_bytes(data)
             temporary.replace(path)
-        except OSError:
+        except BaseException:
             temporary.unlink(missing_ok=True)
             raise
 
 
-def append_all(descriptor: int, data: bytes, path: Path, end: int) -> None:
-    """Append ``data`` by one write(2) to a file that is ``end`` bytes long.
+def append_all(descriptor: int, data: bytes, path: Path) -> None:
+    """Append ``data`` by one write(2) to a file that nobody else writes.
 
-    When the disk takes only a part, the file is cut back to ``end`` and DiskFullError is raised.
+    When the disk takes only a part, the file is cut back to its length and DiskFullError is raised.
     """
+    end = os.lseek(descriptor, 0, os.SEEK_END)
     with disk_full_as_error(path, len(data)):
         try:
             written = os.write(descriptor, data)

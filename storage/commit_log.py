@@ -11,15 +11,16 @@ import json
 import os
 import struct
 from dataclasses import asdict, dataclass
+from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from storage.atomic import append_all
 from storage.checksum import crc32c
 from storage.errors import CorruptStoreError, FormatVersionError
-from storage.layout import FORMAT_VERSION
+from storage.layout import FORMAT_VERSION, segment_name
 
 __all__ = ["RECORD", "CommitLog", "LogAppender", "LogHeader", "LogRecord", "record_dtype"]
 
@@ -159,15 +160,14 @@ def _encode(kind: int, record: LogRecord, columns: int) -> bytes:
 
 
 class LogAppender:
-    """Appends records to one log; holds its descriptor open."""
+    """Appends records to one log; holds the file open, and closes it when it is itself dropped."""
 
-    __slots__ = ("_columns", "_descriptor", "_end", "_path")
+    __slots__ = ("_columns", "_file", "_path")
 
     def __init__(self, path: Path, columns: int) -> None:
         self._path = path
         self._columns = columns
-        self._descriptor = os.open(path, os.O_RDWR | os.O_APPEND)
-        self._end = os.fstat(self._descriptor).st_size
+        self._file = FileIO(path, "r+")
 
     def episode(self, record: LogRecord) -> None:
         """Commit an episode. Raises DiskFullError and leaves the log as it was."""
@@ -179,106 +179,125 @@ class LogAppender:
         self._append(_encode(_SEAL, record, self._columns))
 
     def _append(self, data: bytes) -> None:
-        append_all(self._descriptor, data, self._path, self._end)
-        self._end += len(data)
+        append_all(self._file.fileno(), data, self._path)
+
+    def size(self) -> int:
+        """Bytes of the log now, unfinished records included; -1 once closed."""
+        return -1 if self._file.closed else os.fstat(self._file.fileno()).st_size
 
     def close(self) -> None:
-        """Close the descriptor; may be called twice."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        """Close the file; may be called twice."""
+        self._file.close()
+
+
+class _Taken(NamedTuple):
+    """All that was read of a log so far: replaced as a whole, so that no interrupt tears it."""
+
+    header: LogHeader | None = None
+    inode: int = -1
+    offset: int = 0
+    episodes: int = 0
+    all_records: np.ndarray[Any, Any] = np.zeros(0, RECORD)
+    all_checksums: np.ndarray[Any, Any] = np.zeros((0, 0), "<u4")
+    sequence: int = 0
+    rows: int = 0
+    steps: int = 0
+    sealed: bool = False
 
 
 class CommitLog:
-    """Reads one log, and on ``refresh`` only what was appended since."""
+    """Reads one log, and on ``refresh`` only what was appended since.
 
-    __slots__ = (
-        "_checksums",
-        "_count",
-        "_inode",
-        "_offset",
-        "_records",
-        "header",
-        "path",
-        "rows",
-        "sealed",
-        "sequence",
-        "steps",
-    )
+    Whatever instruction of a ``refresh`` an interrupt lands on, the log shows what it showed
+    before, or all that was new.
+    """
+
+    __slots__ = ("_taken", "path")
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._reset()
+        self._taken = _Taken()
         self.refresh()
 
-    def _reset(self) -> None:
-        self.header: LogHeader | None = None
-        self._inode = -1
-        self._offset = 0
-        self._count = 0
-        self._records = np.zeros(0, RECORD)
-        self._checksums = np.zeros((0, 0), "<u4")
-        self.sequence = 0
+    @property
+    def header(self) -> LogHeader | None:
+        """What is fixed about the segment; None when the file held none."""
+        return self._taken.header
+
+    @property
+    def sequence(self) -> int:
         """Records so far: the sequence number of the next one."""
-        self.rows = 0
+        return self._taken.sequence
+
+    @property
+    def rows(self) -> int:
         """Committed rows."""
-        self.steps = 0
+        return self._taken.rows
+
+    @property
+    def steps(self) -> int:
         """Committed steps."""
-        self.sealed = False
+        return self._taken.steps
+
+    @property
+    def sealed(self) -> bool:
+        """Whether no more episodes come."""
+        return self._taken.sealed
 
     @property
     def records(self) -> np.ndarray[Any, Any]:
         """The committed episodes, dtype RECORD, in order; do not write into it."""
-        return self._records[: self._count]
+        taken = self._taken
+        return taken.all_records[: taken.episodes]
 
     @property
     def column_checksums(self) -> np.ndarray[Any, Any]:
         """CRC32C of every column over each episode's rows, uint32 (episodes, columns)."""
-        return self._checksums[: self._count]
+        taken = self._taken
+        return taken.all_checksums[: taken.episodes]
 
     @property
     def end(self) -> int:
         """Bytes of the header and of all good records."""
-        return self._offset
+        return self._taken.offset
 
     def refresh(self) -> bool:
         """Take in new records; True when there were any (or the log was replaced)."""
+        taken = self._taken
         with self.path.open("rb") as file:
             status = os.fstat(file.fileno())
-            replaced = status.st_ino != self._inode or status.st_size < self._offset
-            if not replaced and status.st_size == self._offset:
+            replaced = status.st_ino != taken.inode or status.st_size < taken.offset
+            if not replaced and status.st_size == taken.offset:
                 return False
             if replaced:
-                self._reset()
-                self._inode = status.st_ino
-            file.seek(self._offset)
+                taken = _Taken(inode=status.st_ino)
+            file.seek(taken.offset)
             data = file.read()
-            if self.header is None:
-                self.header, self._offset = LogHeader.decode(data, self.path)
-                data = data[self._offset :]
-            raw, suspicious = self._scan(data)
+            if taken.header is None:
+                header, size = LogHeader.decode(data, self.path)
+                taken = taken._replace(header=header, offset=size)
+                data = data[size:]
+            raw, suspicious = self._scan(taken, data)
             if suspicious:
-                file.seek(self._offset)
-                raw, suspicious = self._scan(file.read())
+                file.seek(taken.offset)
+                raw, suspicious = self._scan(taken, file.read())
         if suspicious:
-            raise CorruptStoreError(
-                f"record {self.sequence + len(raw)} of {self.path} fails its checksum although "
-                "good records follow it; the log was damaged. Restore it from a copy."
-            )
-        return self._take(raw) or replaced
+            raise self._damaged(taken, raw, "fails its checksum although good records follow it")
+        self._taken = self._take(taken, raw)
+        return replaced or len(raw) > 0
 
     def torn_bytes(self) -> int:
         """Bytes after the last good record: what a writer that died left behind."""
-        return self.path.stat().st_size - self._offset
+        return self.path.stat().st_size - self.end
 
-    def _dtype(self) -> np.dtype[Any]:
-        if self.header is None:
+    def _dtype(self, taken: _Taken) -> np.dtype[Any]:
+        if taken.header is None:
             raise CorruptStoreError(f"{self.path} has no header; restore it from a copy")
-        return record_dtype(len(self.header.columns))
+        return record_dtype(len(taken.header.columns))
 
-    def _scan(self, data: bytes) -> tuple[np.ndarray[Any, Any], bool]:
+    def _scan(self, taken: _Taken, data: bytes) -> tuple[np.ndarray[Any, Any], bool]:
         """The good records before the first bad one, and whether good ones follow a bad one."""
-        dtype = self._dtype()
+        dtype = self._dtype(taken)
         size = dtype.itemsize
         raw = np.frombuffer(data, dtype, count=len(data) // size)
         sums = [crc32c(data[at : at + size - 4]) for at in range(0, len(raw) * size, size)]
@@ -288,47 +307,64 @@ class CommitLog:
         first = int(np.argmin(good))
         return raw[:first], bool(good[first:].any())
 
-    def _take(self, raw: np.ndarray[Any, Any]) -> bool:
+    def _take(self, taken: _Taken, raw: np.ndarray[Any, Any]) -> _Taken:
+        """What is known with ``raw`` taken in; rows behind ``count`` are nobody's meanwhile."""
         if not len(raw):
-            return False
+            return taken
         episodes = raw[raw["kind"] == _EPISODE]
-        self._check_order(raw, episodes)
-        self._grow(len(episodes))
-        new = self._records[self._count : self._count + len(episodes)]
+        self._check_order(taken, raw, episodes)
+        taken = self._grown(taken, len(episodes))
+        end = taken.episodes + len(episodes)
+        new = taken.all_records[taken.episodes : end]
         for name in RECORD.names or ():
             new[name] = episodes[name] if name != "seed_known" else episodes["flags"] & _SEED_KNOWN
-        if len(episodes):
-            self._checksums[self._count : self._count + len(episodes)] = episodes["column_crc"]
-        self._count += len(episodes)
-        self._offset += raw.nbytes
-        self.sequence += len(raw)
-        self.steps += int(episodes["length"].sum())
-        if len(episodes):
-            self.rows = int(new["start"][-1] + new["length"][-1] + 1)
-        self.sealed = bool(raw["kind"][-1] == _SEAL)
-        return True
+        taken.all_checksums[taken.episodes : end] = episodes["column_crc"]
+        rows = int(new["start"][-1] + new["length"][-1] + 1) if len(new) else taken.rows
+        return taken._replace(
+            episodes=end,
+            offset=taken.offset + raw.nbytes,
+            sequence=taken.sequence + len(raw),
+            steps=taken.steps + int(episodes["length"].sum()),
+            rows=rows,
+            sealed=bool(raw["kind"][-1] == _SEAL),
+        )
 
-    def _check_order(self, raw: np.ndarray[Any, Any], episodes: np.ndarray[Any, Any]) -> None:
-        expected = self.sequence + np.arange(len(raw))
+    def _check_order(
+        self, taken: _Taken, raw: np.ndarray[Any, Any], episodes: np.ndarray[Any, Any]
+    ) -> None:
+        expected = taken.sequence + np.arange(len(raw))
         ends = episodes["start"] + episodes["length"] + 1
-        starts = np.concatenate([[self.rows], ends[:-1]])
+        starts = np.concatenate([[taken.rows], ends[:-1]])
         wrong = np.flatnonzero(raw["sequence"] != expected)
         if not len(wrong):
-            wrong = np.flatnonzero(starts[: len(episodes)] != episodes["start"])
+            apart = np.flatnonzero(starts[: len(episodes)] != episodes["start"])
+            wrong = np.flatnonzero(raw["kind"] == _EPISODE)[apart]
         if len(wrong):
-            raise CorruptStoreError(
-                f"record {self.sequence + int(wrong[0])} of {self.path} does not follow its "
-                "predecessor; the log was edited or mixed up. Restore it from a copy."
-            )
+            raise self._damaged(taken, raw[: int(wrong[0])], "does not follow its predecessor")
 
-    def _grow(self, more: int) -> None:
-        needed = self._count + more
-        if needed <= len(self._records):
-            return
-        size = max(needed, 2 * self._count)
+    def _damaged(self, taken: _Taken, good: np.ndarray[Any, Any], what: str) -> CorruptStoreError:
+        """The error for the record after ``good``: what stands before it, and the ways out."""
+        episodes = taken.episodes + int((good["kind"] == _EPISODE).sum())
+        keep = taken.offset + good.nbytes
+        segment = segment_name(taken.header.segment) if taken.header else self.path.stem
+        root = self.path.parent.parent
+        files = (f"log/{segment}.log", f"log/{segment}.open", f"steps.zarr/{segment}")
+        return CorruptStoreError(
+            f"record {taken.sequence + len(good)} of {self.path} {what}; the {episodes:,} "
+            f"episodes before it are good. A fault of the disk, an edit, or two writers at once "
+            f"can do that. To use the store without this segment, move {', '.join(files)} and "
+            f"episodes/{segment}.arrow out of {root}; to keep the good episodes instead, copy the "
+            f"log, then cut it behind them: truncate -s {keep} {self.path}"
+        )
+
+    def _grown(self, taken: _Taken, more: int) -> _Taken:
+        needed = taken.episodes + more
+        if needed <= len(taken.all_records) and taken.all_checksums.shape[1]:
+            return taken
+        size = max(needed, 2 * taken.episodes)
         records = np.zeros(size, RECORD)
-        records[: self._count] = self.records
-        checksums = np.zeros((size, self._dtype()["column_crc"].shape[0]), "<u4")
-        if self._count:
-            checksums[: self._count] = self.column_checksums
-        self._records, self._checksums = records, checksums
+        records[: taken.episodes] = taken.all_records[: taken.episodes]
+        checksums = np.zeros((size, self._dtype(taken)["column_crc"].shape[0]), "<u4")
+        if taken.episodes:
+            checksums[: taken.episodes] = taken.all_checksums[: taken.episodes]
+        return taken._replace(all_records=records, all_checksums=checksums)

@@ -38,6 +38,22 @@ class EpisodeRecord:
     lane_episode: int
     """Number of the episode within its lane."""
 
+    @classmethod
+    def of(cls, header: LogHeader, records: np.ndarray[Any, Any], ordinal: int) -> EpisodeRecord:
+        """An episode of a log as plain values."""
+        row = records[ordinal]
+        return cls(
+            segment=header.segment,
+            ordinal=ordinal,
+            start=int(row["start"]),
+            length=int(row["length"]),
+            ending=Ending(int(row["ending"])),
+            episode_return=float(row["return"]),
+            seed=int(row["seed"]) if row["seed_known"] else None,
+            lane=header.lane,
+            lane_episode=int(row["lane_episode"]),
+        )
+
 
 def _endings(codes: np.ndarray[Any, Any]) -> pa.Array:
     import pyarrow as pa

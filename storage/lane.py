@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,18 @@ from storage.segment_writer import SegmentWriter
 from storage.spaces import Leaf, leaf_values
 from storage.step_plan import StepPlan
 
-__all__ = ["Lane", "OpenEpisode", "exact", "rounded"]
+__all__ = ["OPEN", "Lane", "OpenEpisode", "Pending", "exact", "rounded"]
+
+OPEN: Final = "open"
+
+
+class Pending(NamedTuple):
+    """An episode that takes no more steps and whose end is not finished yet."""
+
+    ending: Ending | None
+    """None when its rows are to be forgotten."""
+    row: int
+    """Its closing row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,28 +79,45 @@ def rounded(value: Any, name: str, size: int) -> np.ndarray[Any, Any]:
 
 
 class Lane:
-    """State of one lane. Attributes are read directly by ``Writer.step``, which must be fast."""
+    """State of one lane. Attributes are read directly by ``Writer.step``, which must be fast.
+
+    An interrupt may land between any two statements. So ``state`` alone says what the lane is
+    doing, it changes after everything that it vouches for, and sums over the episode are taken
+    from its rows.
+    """
 
     def __init__(self, index: int, schema: Schema) -> None:
         self.index = index
         self.schema = schema
         self.segment: SegmentWriter | None = None
-        self.is_open = False
-        self.pending: Ending | None = None
-        """How the episode ended whose record could not be written yet."""
-        self.next_episode = 0
+        self.state: Literal["open"] | Pending | None = None
+        """OPEN takes steps; None has no episode."""
         self.start = self.row = self.allocated = self.last_row = 0
         self.seed: int | None = None
         self.lane_episode = 0
         self.begin_time = 0
-        self.total = 0.0
-        self.first_update = self.last_update = -1
+        self.next_free = 0
+        """Number of the next episode, while none is open."""
         self._column_of = {column.name: column for column in schema.columns}
+
+    @property
+    def is_open(self) -> bool:
+        """Whether an episode takes steps."""
+        return self.state is OPEN
+
+    @property
+    def pending(self) -> Pending | None:
+        """The end that could not be finished yet."""
+        return self.state if isinstance(self.state, Pending) else None
+
+    @property
+    def next_episode(self) -> int:
+        """Number of the lane's next episode."""
+        return self.next_free if self.state is None else self.lane_episode + 1
 
     def bind(self, segment: SegmentWriter) -> None:
         """Take up a segment: keep its arrays and the kernel's plan at hand."""
         arrays = segment.arrays
-        self.segment = segment
         self.plan = StepPlan(self.schema, arrays)
         self.plan_address = self.plan.address
         self.allocated = segment.allocated
@@ -104,6 +132,7 @@ class Lane:
         self.behaviours = arrays.get("behaviour")
         self.raw_shape = (self.schema.raw_action_size,)
         self.behaviour_shape = (self.schema.behaviour_size,)
+        self.segment = segment
 
     def unbind(self) -> None:
         """Let go of the segment and of every map of it."""
@@ -132,6 +161,7 @@ class Lane:
         values = self._finite(observation, number)
         note = OpenEpisodeNote(row, seed, number, time.time_ns())
         write_note(segment.paths.open_episode(segment.id), note)
+        segment.arrays["kind"][row] = RowKind.NEVER_WRITTEN
         for leaf, value in zip(self.schema.observation, values, strict=True):
             segment.arrays[leaf.name][row] = value
         self.store_info(row, info)
@@ -145,14 +175,7 @@ class Lane:
             note.lane_episode,
             note.begin_time,
         )
-        self.next_episode = note.lane_episode + 1
-        self.is_open, self.pending, self.total = True, None, 0.0
-        self.first_update = self.last_update = -1
-        if steps:
-            arrays = self.bound().arrays
-            self.total = sum(arrays["reward"][self.start : self.row].tolist(), 0.0)
-            self.first_update = int(arrays["policy_update"][self.start])
-            self.last_update = int(arrays["policy_update"][self.row - 1])
+        self.state = OPEN
 
     def _finite(self, observation: Any, number: int) -> list[Any]:
         leaves = self.schema.observation
@@ -208,54 +231,53 @@ class Lane:
         arrays["policy_update"][row] = -1
         arrays["kind"][row] = RowKind.CLOSING
 
-    def commit(self, ending: Ending) -> EpisodeRecord:
-        """Close the episode at the current row and commit it.
+    def commit(self, ending: Ending, row: int) -> EpisodeRecord:
+        """Close the episode whose closing row is ``row``, and commit it, at most once.
 
         Raises DiskFullError when the log cannot take the record: the episode then stays pending,
         and calling again commits it.
         """
         segment = self.bound()
-        self.is_open, self.pending = False, ending
-        if ending in (Ending.CUT, Ending.SALVAGED):
-            segment.arrays["truncated"][self.row - 1] = True
-        self.close_row(self.row)
-        record = self._record(segment, ending)
-        segment.commit(record)
-        self.pending = None
-        return EpisodeRecord(
-            segment=segment.id,
-            ordinal=record.ordinal,
-            start=record.start,
-            length=record.length,
-            ending=ending,
-            episode_return=record.episode_return,
-            seed=record.seed,
-            lane=self.index,
-            lane_episode=record.lane_episode,
-        )
+        self.state = Pending(ending, row)
+        segment.reconcile()
+        if segment.rows <= self.start:  # else an interrupted call had come as far as the log
+            if ending in (Ending.CUT, Ending.SALVAGED):
+                segment.arrays["truncated"][row - 1] = True
+            self.close_row(row)
+            segment.commit(self._record(segment, ending, row))
+        record = segment.last_episode
+        self._leave()
+        return record
 
-    def _record(self, segment: SegmentWriter, ending: Ending) -> LogRecord:
+    def _record(self, segment: SegmentWriter, ending: Ending, row: int) -> LogRecord:
+        arrays = segment.arrays
         return LogRecord(
             ordinal=segment.episodes,
             sequence=segment.sequence,
             start=self.start,
-            length=self.row - self.start,
+            length=row - self.start,
             ending=ending,
-            episode_return=self.total,
+            episode_return=float(np.cumsum(arrays["reward"][self.start : row])[-1]),
             seed=self.seed,
             lane_episode=self.lane_episode,
-            first_policy_update=self.first_update,
-            last_policy_update=self.last_update,
+            first_policy_update=int(arrays["policy_update"][self.start]),
+            last_policy_update=int(arrays["policy_update"][row - 1]),
             begin_time=self.begin_time,
             end_time=time.time_ns(),
             column_crc=(),
         )
 
-    def forget(self) -> None:
-        """Drop the open episode's rows: they become rows that were never written."""
-        if self.segment is not None:
-            self.segment.arrays["kind"][self.start : self.row + 1] = RowKind.NEVER_WRITTEN
-        self.is_open, self.pending = False, None
+    def forget(self, row: int) -> None:
+        """Drop the rows of the open episode up to ``row``: they become never written ones."""
+        self.state = Pending(None, row)
+        segment = self.segment
+        if segment is not None and not segment.released:
+            segment.arrays["kind"][self.start : row + 1] = RowKind.NEVER_WRITTEN
+        self._leave()
+
+    def _leave(self) -> None:
+        self.next_free = self.lane_episode + 1
+        self.state = None
 
     def open_episode(self) -> OpenEpisode | None:
         """The open episode, None when there is none."""

@@ -2,7 +2,8 @@
 
 The kernel drops the lock when its process ends, however it ends. It also drops it when the process
 closes *any* descriptor of the file, so this module remembers the files it holds and never opens
-one of them again.
+one of them again. A lock that nothing refers to any more, because an interrupt came before anybody
+took it, is dropped with its file.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import json
 import os
 import socket
 from functools import lru_cache
+from io import FileIO
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from storage.atomic import disk_full_as_error
 from storage.errors import DiskFullError, SegmentLockedError
@@ -20,8 +23,8 @@ from storage.layout import StorePaths
 
 __all__ = ["SegmentLock", "next_segment"]
 
-_held: dict[tuple[int, int], int] = {}
-"""(device, inode) of every lock file held, and the process that holds it."""
+_held: WeakValueDictionary[tuple[int, int], SegmentLock] = WeakValueDictionary()
+"""(device, inode) of every lock file held by this process, or by its parent before the fork."""
 
 
 @lru_cache(maxsize=1)
@@ -37,10 +40,19 @@ def _owner() -> bytes:
     return json.dumps(owner).encode()
 
 
+def _owner_words(content: bytes) -> str:
+    """Who a lock file says it is held by."""
+    try:
+        owner = json.loads(content)
+        return f"process {owner['pid']} on host {owner['host']}"
+    except (ValueError, KeyError, TypeError):
+        return "a process that did not say which"
+
+
 def _locked(path: Path, owner: str) -> SegmentLockedError:
     return SegmentLockedError(
-        f"another live writer holds {path} ({owner or 'owner unknown'}). Let it finish or stop it; "
-        "a new writer without continue_from takes segments of its own."
+        f"another live writer holds {path}: {owner}. Let it finish or stop it. Only going on from "
+        "a position or checkpoint needs this segment; a new run writes segments of its own."
     )
 
 
@@ -54,26 +66,28 @@ def next_segment(paths: StorePaths) -> int:
 class SegmentLock:
     """A held lock; ``release`` gives it back, and so does the end of the process."""
 
-    __slots__ = ("_descriptor", "_key", "path", "segment")
+    __slots__ = ("__weakref__", "_file", "_key", "path", "pid", "segment")
 
-    def __init__(self, path: Path, segment: int, descriptor: int) -> None:
+    def __init__(self, path: Path, segment: int, file: FileIO) -> None:
+        descriptor = file.fileno()
         try:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            owner = os.pread(descriptor, 4096, 0).decode(errors="replace")
-            os.close(descriptor)
-            raise _locked(path, owner) from None
+            owner = os.pread(descriptor, 4096, 0)
+            file.close()
+            raise _locked(path, _owner_words(owner)) from None
         status = os.fstat(descriptor)
         self.path = path
         self.segment = segment
-        self._descriptor = descriptor
+        self.pid = os.getpid()
+        self._file = file
         self._key = (status.st_dev, status.st_ino)
-        _held[self._key] = os.getpid()
+        _held[self._key] = self
         try:
             with disk_full_as_error(path, len(_owner())):
                 os.ftruncate(descriptor, 0)
                 os.pwrite(descriptor, _owner(), 0)
-        except OSError:
+        except BaseException:
             self.release()
             raise
 
@@ -85,11 +99,12 @@ class SegmentLock:
             status = path.stat()
         except FileNotFoundError:
             status = None
-        if status and _held.get((status.st_dev, status.st_ino)) == os.getpid():
+        holder = _held.get((status.st_dev, status.st_ino)) if status else None
+        if holder is not None and holder.pid == os.getpid():
             raise _locked(path, f"this process, {os.getpid()}")
         with disk_full_as_error(path, 0):
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        return cls(path, segment, descriptor)
+            file = FileIO(path, "a+")
+        return cls(path, segment, file)
 
     @classmethod
     def claim(cls, paths: StorePaths) -> SegmentLock:
@@ -99,13 +114,12 @@ class SegmentLock:
             path = paths.lock(segment)
             try:
                 with disk_full_as_error(path, 0):
-                    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-                    descriptor = os.open(path, flags, 0o644)
+                    file = FileIO(path, "x+")
             except FileExistsError:
                 segment += 1
                 continue
             try:
-                return cls(path, segment, descriptor)
+                return cls(path, segment, file)
             except SegmentLockedError:
                 segment += 1
             except DiskFullError:
@@ -114,10 +128,9 @@ class SegmentLock:
 
     def release(self) -> None:
         """Unlock; may be called twice."""
-        if self._descriptor >= 0:
+        if not self._file.closed:
             _held.pop(self._key, None)
-            os.close(self._descriptor)
-            self._descriptor = -1
+            self._file.close()
 
     def discard(self) -> None:
         """Give the id back as well, for a segment that never came to be."""

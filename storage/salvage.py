@@ -101,7 +101,7 @@ def _commit_open(store: Store, segment: SegmentWriter, steps: int) -> EpisodeRec
         ending = Ending.TRUNCATED
     else:
         ending = Ending.SALVAGED
-    return lane.commit(ending)
+    return lane.commit(ending, start + steps)
 
 
 def _clear_staging(store: Store) -> None:

@@ -19,7 +19,7 @@ from storage.atomic import disk_full_as_error, write_atomic
 from storage.checksum import crc32c
 from storage.column_file import ColumnFile
 from storage.commit_log import CommitLog, LogAppender, LogHeader, LogRecord
-from storage.episode_table import write_episode_table
+from storage.episode_table import EpisodeRecord, write_episode_table
 from storage.errors import DiskFullError
 from storage.layout import INNER_ROWS, StorePaths, align_up, segment_name
 from storage.lock import SegmentLock
@@ -151,6 +151,18 @@ class SegmentWriter:
         """Whether the log says that no more episodes come."""
         return self._log.sealed
 
+    @property
+    def released(self) -> bool:
+        """Whether the maps and the lock were given back."""
+        return not self.arrays
+
+    def reconcile(self) -> None:
+        """Take in what the log really says, wherever an earlier call was interrupted."""
+        if self._appender.size() != self._log.end:
+            self._log.refresh()
+            if not self.released:
+                self._cut_torn_tail()
+
     def _cut_torn_tail(self) -> int:
         torn = self._log.torn_bytes()
         if torn:
@@ -184,13 +196,19 @@ class SegmentWriter:
         try:
             for file in self._files:
                 file.allocate(rows)
-        except OSError:
+        except BaseException:
             for file, size in zip(self._files, sizes, strict=True):
                 os.truncate(file.path, size)
             raise
 
     def commit(self, record: LogRecord) -> None:
-        """Append an episode's record; its rows must be stored, its checksums are taken here."""
+        """Append an episode's record; its rows must be stored, its checksums are taken here.
+
+        Does nothing when the log holds the record already.
+        """
+        self.reconcile()
+        if self.rows > record.start:
+            return
         end = record.start + record.length + 1
         checksums = tuple(
             crc32c(self.arrays[column.name][record.start : end]) for column in self.schema.columns
@@ -215,6 +233,7 @@ class SegmentWriter:
 
     def seal(self) -> None:
         """Say that no more episodes come, publish, and release; ``shrink`` may follow."""
+        self.reconcile()
         if not self.sealed:
             self._appender.seal(self.sequence, self.episodes, self.rows, time.time_ns())
             self._log.refresh()
@@ -229,23 +248,31 @@ class SegmentWriter:
         for file in self._files:
             file.shrink(rows)
 
-    def close(self, *, seal: bool = False) -> None:
+    @property
+    def last_episode(self) -> EpisodeRecord:
+        """The newest committed episode; there must be one."""
+        return EpisodeRecord.of(header_of(self._log), self._log.records, self.episodes - 1)
+
+    def close(self, *, seal: bool = False, keep: int = 0) -> None:
         """Publish, give back much unused space, and the lock; the segment may be taken up again.
 
         The row after the committed ones stays: it may hold the first observation of an episode
-        that a position remembers as open. With ``seal`` nobody takes it up: all unused space goes.
+        that a position remembers as open. So do the first ``keep`` rows, of an episode
+        that could not be committed. With ``seal`` nobody takes it up: all unused space goes.
         """
         try:
-            if seal:
+            self.reconcile()
+            keep = max(keep, self.rows + 1)
+            if seal and keep == self.rows + 1:
                 self.shrink()
                 self.seal()
                 return
-            if (self.allocated - self.rows) * self.schema.row_bytes > _WORTH_SHRINKING:
-                self._shrink(self.rows + 1)
+            if (self.allocated - keep) * self.schema.row_bytes > _WORTH_SHRINKING:
+                self._shrink(keep)
             try:
                 self.publish()
             except DiskFullError:
-                self._shrink(self.rows + 1)
+                self._shrink(keep)
                 self.publish()
         finally:
             self.release()

@@ -20,7 +20,6 @@ from storage.errors import (
     ReadOnlyStoreError,
 )
 from storage.layout import (
-    Ending,
     StorePaths,
     segment_name,
 )
@@ -172,7 +171,7 @@ class Store:
         raise IndexError(f"episode {index} of {self.path}, which has {self.n_episodes}")
 
     def _episode(self, segment: int, log: CommitLog, ordinal: int) -> Episode:
-        record = _episode_record(log, ordinal)
+        record = EpisodeRecord.of(header_of(log), log.records, ordinal)
         return read_episode(record, self.segment(segment), self.schema, self.env_spec)
 
     def iterate_episodes(self) -> Iterator[Episode]:
@@ -322,19 +321,3 @@ class Store:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def _episode_record(log: CommitLog, ordinal: int) -> EpisodeRecord:
-    row = log.records[ordinal]
-    header = header_of(log)
-    return EpisodeRecord(
-        segment=header.segment,
-        ordinal=ordinal,
-        start=int(row["start"]),
-        length=int(row["length"]),
-        ending=Ending(int(row["ending"])),
-        episode_return=float(row["return"]),
-        seed=int(row["seed"]) if row["seed_known"] else None,
-        lane=header.lane,
-        lane_episode=int(row["lane_episode"]),
-    )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 
+from storage.committer import Committer
 from storage.episode_table import EpisodeRecord
 from storage.errors import (
     NonFiniteError,
@@ -17,12 +18,11 @@ from storage.errors import (
     SharpwaveError,
     WriterStateError,
 )
-from storage.lane import Lane, OpenEpisode, exact, rounded
+from storage.lane import OPEN, Lane, OpenEpisode, exact, rounded
 from storage.layout import BehaviourKind, Ending, StorePaths
 from storage.position import StorePosition
 from storage.refusal import bad_step, no_column, no_parameters
 from storage.schema import Schema
-from storage.segment_writer import SegmentWriter
 from storage.writer_position import capture, restore
 from storage.writer_settings import WriterSettings
 
@@ -38,12 +38,27 @@ _FAMILY_KIND = {
 _PARAMETRIC = (BehaviourKind.GAUSSIAN, BehaviourKind.CATEGORICAL, BehaviourKind.NOMINAL_GAUSSIAN)
 
 
+def _attempt(call: Callable[[], object], errors: list[BaseException]) -> None:
+    """Call, and once more when something but an error of the store interrupted it."""
+    for _ in range(2):
+        try:
+            call()
+        except (SharpwaveError, OSError) as error:
+            errors.append(error)
+            return
+        except BaseException as interrupt:
+            errors.append(interrupt)
+        else:
+            return
+
+
 class Writer:
     """Writes episodes. A context manager; made by ``Store.writer``.
 
     ``begin`` opens an episode on a lane, ``step`` stores a step, and the step that ends the
-    episode commits it: when ``step`` returns a record, the episode is safe from ``kill -9``. One
-    thread at a time.
+    episode commits it: when ``step`` returns a record, the episode is safe from ``kill -9``. An
+    interrupt (Ctrl-C) may land anywhere: the call it hit counts as not made, or as made; ``end``,
+    ``abandon`` or ``close`` then go on from what the log says. One thread at a time.
     """
 
     def __init__(
@@ -64,16 +79,13 @@ class Writer:
         self._schema = schema
         self._settings = settings
         self._on_close = on_close
-        self._closed = False
-        self._shrinking: ThreadPoolExecutor | None = None
-        """Gives back the space of sealed segments: freeing blocks takes milliseconds a file."""
+        self._closing = self._closed = False
         self._lanes = [Lane(index, schema) for index in range(lanes)]
-        self._segments: dict[int, int] = {}
-        """Segments of this run, and the records in their logs when they were left."""
         self.nonfinite_episodes = 0
         """Episodes cut because of a value that is not finite."""
+        segments = dict(continue_from.segments) if continue_from is not None else {}
+        self._committer = Committer(paths, schema, settings, segments)
         if continue_from is not None:
-            self._segments = dict(continue_from.segments)
             restore(paths, schema, self._lanes, continue_from)
 
     def begin(
@@ -99,8 +111,8 @@ class Writer:
             )
         if seed is not None and not 0 <= seed < 2**64:
             raise SchemaMismatchError(f"seed {seed} of lane {lane}: give 0 to 2**64 - 1, or None")
-        self._settle(line)
-        self._provide_segment(line)
+        self._committer.settle(line)
+        self._committer.provide_segment(line)
         number = line.next_episode if lane_episode is None else lane_episode
         line.begin(observation, seed, number, info)
 
@@ -135,7 +147,7 @@ class Writer:
         episode; then ``end(lane)`` commits it when there is room again.
         """
         line = self._lanes[lane] if 0 <= lane < len(self._lanes) else self._line(lane)
-        if not line.is_open:
+        if line.state is not OPEN:
             raise WriterStateError(f"step on lane {lane}, which has no open episode; begin one")
         row = line.row
         successor = row + 1
@@ -205,18 +217,13 @@ class Writer:
         if bad:
             return self._refuse(line, bad)
         line.kinds[row] = _STEP
-        line.row = successor
-        line.total += reward
-        if policy_update != line.last_update:
-            line.last_update = policy_update
-            if row == line.start:
-                line.first_update = policy_update
         if terminated:
-            return self._finish(line, Ending.TERMINATED)
+            return self._committer.finish(line, Ending.TERMINATED, successor)
         if truncated:
-            return self._finish(line, Ending.TRUNCATED)
+            return self._committer.finish(line, Ending.TRUNCATED, successor)
         if successor == line.last_row:
-            return self._finish(line, Ending.CUT)
+            return self._committer.finish(line, Ending.CUT, successor)
+        line.row = successor
         return None
 
     def end(self, lane: int) -> EpisodeRecord | None:
@@ -224,16 +231,14 @@ class Writer:
 
         Commits as well what a full disk kept from being committed, with its own ending.
         """
-        return self._end(self._line(lane))
+        return self._committer.end(self._line(lane))
 
     def abandon(self, lane: int) -> None:
         """Forget the lane's open episode; its rows count as never written.
 
         A position taken while it was open can then no longer be gone back to.
         """
-        line = self._line(lane)
-        if line.is_open or line.pending is not None:
-            line.forget()
+        self._committer.abandon(self._line(lane))
 
     def open_episode(self, lane: int) -> OpenEpisode | None:
         """What is open on a lane, None when nothing is."""
@@ -261,9 +266,10 @@ class Writer:
     def position(self) -> StorePosition:
         """Where every lane stands, exact to the row, open episodes included."""
         for line in self._lanes:
-            self._settle(line)
+            self._committer.settle(line)
         settings = self._settings
-        return capture(self._paths, settings.store_uuid, settings.run, self._lanes, self._segments)
+        segments = self._committer.segments(self._lanes)
+        return capture(self._paths, settings.store_uuid, settings.run, self._lanes, segments)
 
     def publish(self) -> None:
         """Show all committed episodes to foreign readers now."""
@@ -274,25 +280,25 @@ class Writer:
     def close(self) -> None:
         """Cut and commit open episodes, publish, release all locks; may be called twice.
 
-        Everything is released even when the disk is full; the first error is raised then.
+        Everything is released even when the disk is full or an interrupt comes meanwhile; the
+        interrupt, or else the first error, is raised then.
         """
         if self._closed:
             return
-        self._closed = True
-        errors: list[Exception] = []
+        self._closing = True
+        errors: list[BaseException] = []
         for line in self._lanes:
-            for leave in (self._end, self._leave):
-                try:
-                    leave(line)
-                except (SharpwaveError, OSError) as error:
-                    errors.append(error)
+            for leave in (self._committer.end, self._committer.leave):
+                _attempt(partial(leave, line), errors)
             if line.segment is not None:
                 line.segment.release()
                 line.unbind()
-        if self._shrinking is not None:
-            self._shrinking.shutdown(wait=True)
+            line.state = None
+        _attempt(self._committer.close, errors)
         if self._on_close is not None:
-            self._on_close()
+            _attempt(self._on_close, errors)
+        self._closed = True
+        errors.sort(key=lambda error: isinstance(error, Exception))
         if errors:
             raise errors[0]
 
@@ -311,68 +317,18 @@ class Writer:
             if error is None:
                 raise
             error.add_note(f"closing the writer failed as well: {second}")
+        finally:
+            if not self._closed:  # an interrupt came where nobody could defer it
+                self.close()
 
     def _line(self, lane: int) -> Lane:
-        if self._closed:
+        if self._closing:
             raise WriterStateError("this writer is closed; ask the store for a new one")
         if not 0 <= lane < len(self._lanes):
             raise WriterStateError(
                 f"lane {lane} does not exist; this writer has lanes 0 to {len(self._lanes) - 1}"
             )
         return self._lanes[lane]
-
-    def _settle(self, line: Lane) -> None:
-        if line.pending is not None:
-            self._finish(line, line.pending)
-
-    def _provide_segment(self, line: Lane) -> None:
-        if line.segment is not None and line.segment.rows >= self._settings.row_budget:
-            self._seal(line)
-        if line.segment is None:
-            settings = self._settings
-            segment = SegmentWriter.create(
-                self._paths,
-                self._schema,
-                settings.store_uuid,
-                settings.run,
-                line.index,
-                settings.capacity,
-            )
-            self._segments[segment.id] = 0
-            line.bind(segment)
-
-    def _finish(self, line: Lane, ending: Ending) -> EpisodeRecord:
-        record = line.commit(ending)
-        segment = line.bound()
-        self._segments[segment.id] = segment.sequence
-        if segment.rows >= min(self._settings.row_budget, segment.capacity - 1):
-            self._seal(line)
-        else:
-            segment.publish(self._settings.publish_interval)
-        return record
-
-    def _seal(self, line: Lane) -> None:
-        segment = line.bound()
-        segment.seal()
-        self._segments[segment.id] = segment.sequence
-        line.unbind()
-        if self._shrinking is None:
-            self._shrinking = ThreadPoolExecutor(max_workers=1, thread_name_prefix="shrink")
-        self._shrinking.submit(segment.shrink)
-
-    def _end(self, line: Lane) -> EpisodeRecord | None:
-        if line.pending is not None:
-            return self._finish(line, line.pending)
-        if not line.is_open:
-            return None
-        if line.row == line.start:
-            line.forget()
-            return None
-        return self._finish(line, Ending.CUT)
-
-    def _leave(self, line: Lane) -> None:
-        if line.segment is not None:
-            line.segment.close(seal=self._settings.seal)
 
     def _exact(self, value: Any, which: int) -> Any:
         leaf = (self._schema.observation[0], self._schema.action[0])[which]
@@ -392,4 +348,4 @@ class Writer:
             raise error
         _logger.warning("%s The episode ends before that step.", error)
         self.nonfinite_episodes += 1
-        return self._end(line)
+        return self._committer.end(line)

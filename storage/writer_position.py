@@ -61,7 +61,7 @@ def restore(
 
 
 def _restore_lane(paths: StorePaths, schema: Schema, line: Lane, kept: LanePosition) -> None:
-    line.next_episode = kept.next_episode
+    line.next_free = kept.next_episode
     if kept.segment is None:
         return
     segment = SegmentWriter.open(paths, schema, kept.segment)

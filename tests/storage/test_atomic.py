@@ -34,9 +34,9 @@ def test_a_half_written_record_is_cut_back(tmp_path: Path, monkeypatch) -> None:
     write = os.write
     monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:3]))
     with pytest.raises(DiskFullError):
-        append_all(descriptor, b"record", path, 4)
+        append_all(descriptor, b"record", path)
     monkeypatch.undo()
     assert path.read_bytes() == b"good"
-    append_all(descriptor, b"record", path, 4)
+    append_all(descriptor, b"record", path)
     os.close(descriptor)
     assert path.read_bytes() == b"goodrecord"

@@ -13,6 +13,7 @@ __all__ = [
     "CorruptStoreError",
     "DiskFullError",
     "EmptyViewError",
+    "EnvironmentFaultError",
     "EnvironmentNotFoundError",
     "FeedbackError",
     "FormatVersionError",
@@ -99,6 +100,13 @@ class ConfigError(SharpwaveError, ValueError):
 
 class EnvironmentNotFoundError(SharpwaveError, LookupError):
     """No environment of that name."""
+
+
+class EnvironmentFaultError(SharpwaveError, RuntimeError):
+    """An environment raised an error while it acted, or broke gymnasium's contract."""
+
+    lane: int | None = None
+    """Its lane; None where lanes step together."""
 
 
 class CheckpointError(SharpwaveError, ValueError):

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from storage.errors import CheckpointError
+from storage.errors import (
+    CheckpointError,
+    EnvironmentFaultError,
+    NonFiniteError,
+    SchemaMismatchError,
+    SharpwaveError,
+)
 from storage.randomness import derive_seed
 from training.restoration import StoredEpisode, restore_episodes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -20,10 +27,14 @@ if TYPE_CHECKING:
     from storage.lane import OpenEpisode
     from storage.spaces import Leaf
     from storage.writer import Writer
+    from storage.writer_settings import Nonfinite
     from training.lanes import Lanes, Transition
     from training.policy import Policy, PolicyStep
 
-__all__ = ["Collector", "FinishedEpisode", "reset_seed"]
+__all__ = ["ATTEMPTS", "Collector", "FinishedEpisode", "reset_seed"]
+
+ATTEMPTS = 20
+"""Episodes of one lane in a row without a finite step, after which a collector gives up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +64,20 @@ class Collector:
         writer: Open writer of the store, with as many lanes.
         policy: What acts.
         seed: The run's seed.
+        nonfinite: As the writer has it. With ``end_episode``, a first observation that is not
+            finite is followed by a reset with the next episode's seed, and a lane without a finite
+            step in 20 episodes is given up.
     """
 
-    def __init__(self, lanes: Lanes, writer: Writer, policy: Policy, *, seed: int) -> None:
+    def __init__(
+        self,
+        lanes: Lanes,
+        writer: Writer,
+        policy: Policy,
+        *,
+        seed: int,
+        nonfinite: Nonfinite = "refuse",
+    ) -> None:
         self.steps = 0
         """Environment steps taken since the run began."""
         self.policy_update = 0
@@ -64,15 +86,22 @@ class Collector:
         self._writer = writer
         self._policy = policy
         self._seed = seed
+        self._nonfinite = nonfinite
         count = lanes.n_lanes
         self._episodes = [0] * count
         self._observations: list[Any] = [None] * count
         self._values: list[list[float]] = [[] for _ in range(count)]
         self._open = [False] * count
+        self._stepless = [0] * count
         self._cut_episodes = writer.nonfinite_episodes
 
     def advance(self) -> list[FinishedEpisode]:
-        """Steps the next group of lanes once; the episodes that ended."""
+        """Steps the next group of lanes once; the episodes that ended.
+
+        Raises:
+            EnvironmentFaultError: an environment failed; lane, episode and step are named.
+            NonFiniteError: NaN or infinity where it is refused, or in 20 episodes in a row.
+        """
         stride = self._lanes.stride
         first = self.steps % self._lanes.n_lanes
         group = range(first, first + stride)
@@ -83,7 +112,11 @@ class Collector:
             self._policy.act(lane, self.steps + offset, self._observations[lane])
             for offset, lane in enumerate(group)
         ]
-        transitions = self._lanes.step(first, [decision.action for decision in decisions])
+        actions = [decision.action for decision in decisions]
+        try:
+            transitions = self._lanes.step(first, actions)
+        except EnvironmentFaultError as error:
+            raise EnvironmentFaultError(f"{self._place(error.lane)}: {error}") from error
         self.steps += stride
         finished = []
         for lane, decision, transition in zip(group, decisions, transitions, strict=True):
@@ -93,40 +126,74 @@ class Collector:
         return finished
 
     def _begin(self, lane: int) -> None:
-        episode = self._episodes[lane]
-        seed = reset_seed(self._seed, lane, episode)
-        observation, info = self._lanes.reset(lane, seed)
-        self._writer.begin(lane, observation, seed=seed, info=info, lane_episode=episode)
-        self._episodes[lane] = episode + 1
-        self._observations[lane] = observation
-        self._values[lane] = []
-        self._open[lane] = True
+        while not self._open[lane]:
+            episode = self._episodes[lane]
+            self._episodes[lane] = episode + 1
+            seed = reset_seed(self._seed, lane, episode)
+            with _placed(f"lane {lane}, episode {episode}"):
+                observation, info = self._lanes.reset(lane, seed)
+                try:
+                    self._writer.begin(
+                        lane, observation, seed=seed, info=info, lane_episode=episode
+                    )
+                except NonFiniteError:
+                    if self._nonfinite == "refuse":
+                        raise
+                    self._count_stepless(lane)
+                    continue
+            self._observations[lane] = observation
+            self._values[lane] = []
+            self._open[lane] = True
+
+    def _count_stepless(self, lane: int) -> None:
+        self._stepless[lane] += 1
+        if self._stepless[lane] >= ATTEMPTS:
+            last = self._episodes[lane] - 1
+            raise NonFiniteError(
+                f"lane {lane}: in {ATTEMPTS} episodes in a row ({last - ATTEMPTS + 1} to {last}) "
+                "the first observation or the first step was not finite (nan or inf), so that "
+                "nothing of them could be stored; correct the environment"
+            )
+
+    def _place(self, lane: int | None) -> str:
+        if lane is None:
+            return f"lanes 0 to {self._lanes.n_lanes - 1}, step {self.steps} of them all"
+        episode = self._writer.open_episode(lane)
+        step = 0 if episode is None else episode.steps
+        return f"lane {lane}, episode {self._episodes[lane] - 1}, step {step}"
 
     def _record(
         self, lane: int, decision: PolicyStep, transition: Transition
     ) -> FinishedEpisode | None:
         if decision.value is not None:
             self._values[lane].append(decision.value)
-        record = self._writer.step(
-            lane,
-            action=decision.action,
-            reward=transition.reward,
-            observation=transition.observation,
-            terminated=transition.terminated,
-            truncated=transition.truncated,
-            raw_action=decision.raw_action,
-            behaviour=decision.behaviour,
-            behaviour_kind=decision.behaviour_kind,
-            policy_update=self.policy_update,
-            info=transition.info,
-        )
+        try:
+            record = self._writer.step(
+                lane,
+                action=decision.action,
+                reward=transition.reward,
+                observation=transition.observation,
+                terminated=transition.terminated,
+                truncated=transition.truncated,
+                raw_action=decision.raw_action,
+                behaviour=decision.behaviour,
+                behaviour_kind=decision.behaviour_kind,
+                policy_update=self.policy_update,
+                info=transition.info,
+            )
+        except (SchemaMismatchError, TypeError, ValueError) as error:
+            with _placed(self._place(lane)):
+                raise error
         self._observations[lane] = transition.observation
         if record is not None:
             self._open[lane] = False
+            self._stepless[lane] = 0
             return FinishedEpisode(record, self._acting_values(lane, record.length))
         if self._writer.nonfinite_episodes != self._cut_episodes:
             self._cut_episodes = self._writer.nonfinite_episodes
             self._open[lane] = self._writer.open_episode(lane) is not None
+            if not self._open[lane]:
+                self._count_stepless(lane)
         return None
 
     def _acting_values(self, lane: int, length: int) -> NDArray[np.float32] | None:
@@ -169,6 +236,22 @@ class Collector:
                 stored[lane] = StoredEpisode(_known_seed(episode), episode.steps, columns)
         for lane, observation in restore_episodes(self._lanes, stored, leaves).items():
             self._observations[lane] = observation
+
+
+@contextmanager
+def _placed(place: str) -> Iterator[None]:
+    """Says where it happened in the errors that do not know: of environments, and of their values.
+
+    The writer's other errors name lane, episode and step themselves.
+    """
+    try:
+        yield
+    except (EnvironmentFaultError, SchemaMismatchError) as error:
+        raise type(error)(f"{place}: {error}") from error
+    except SharpwaveError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise EnvironmentFaultError(f"{place}: what it showed cannot be stored: {error}") from error
 
 
 def _known_seed(episode: OpenEpisode) -> int:

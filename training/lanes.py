@@ -15,6 +15,7 @@ import gymnasium
 import numpy as np
 
 from storage.errors import ConfigError
+from training.environment_contract import fault, flag, reset_parts, reward_number, step_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -101,20 +102,40 @@ class EnvLanes:
         return tuple(self._envs)
 
     def reset(self, lane: int, seed: int) -> tuple[Any, Mapping[str, Any]]:
-        """Starts an episode in ``lane``; its first observation and info."""
-        observation, info = self._envs[lane].reset(seed=seed)
+        """Starts an episode in ``lane``; its first observation and info.
+
+        Raises:
+            EnvironmentFaultError: the environment raised an error, or gave something else.
+        """
+        try:
+            shown = self._envs[lane].reset(seed=seed)
+        except Exception as error:
+            raise fault(lane, f"reset(seed={seed})", error) from error
+        observation, info = reset_parts(lane, shown)
         return own_copy(observation), info
 
     def step(self, first: int, actions: Sequence[Any]) -> list[Transition]:
-        """Steps lanes ``first … first + len(actions) - 1`` one after the other."""
+        """Steps lanes ``first … first + len(actions) - 1`` one after the other.
+
+        Raises:
+            EnvironmentFaultError: an environment raised an error, or gave something else.
+        """
         transitions = []
-        for offset, action in enumerate(actions):
-            observation, reward, terminated, truncated, info = self._envs[first + offset].step(
-                own_copy(action)
-            )
+        for lane, action in enumerate(actions, first):
+            try:
+                shown = self._envs[lane].step(own_copy(action))
+            except Exception as error:
+                raise fault(lane, f"step({action!r})", error) from error
+            observation, reward, terminated, truncated, info = step_parts(lane, shown)
             transitions.append(
                 Transition(
-                    own_copy(observation), float(reward), bool(terminated), bool(truncated), info
+                    own_copy(observation),
+                    float(reward) if isinstance(reward, float) else reward_number(lane, reward),
+                    terminated
+                    if type(terminated) is bool
+                    else flag(lane, "terminated", terminated),
+                    truncated if type(truncated) is bool else flag(lane, "truncated", truncated),
+                    info,
                 )
             )
         return transitions

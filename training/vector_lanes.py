@@ -11,6 +11,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 
 from storage.errors import ConfigError, SchemaMismatchError
+from training.environment_contract import fault
 from training.lanes import Transition, own_copy
 
 __all__ = ["VectorLanes"]
@@ -55,7 +56,10 @@ class VectorLanes:
         seeds[lane] = seed
         mask = np.zeros(self.n_lanes, np.bool_)
         mask[lane] = True
-        batch, infos = self._env.reset(seed=seeds, options={"reset_mask": mask})  # type: ignore[arg-type]
+        try:
+            batch, infos = self._env.reset(seed=seeds, options={"reset_mask": mask})  # type: ignore[arg-type]
+        except Exception as error:
+            raise fault(lane, f"reset(seed={seed})", error) from error
         observations = self._split(batch)
         self._check_others(lane, observations)
         self._observations = observations
@@ -71,7 +75,10 @@ class VectorLanes:
         # A new array each time: an environment may keep its action until its next step.
         fresh: Any = create_empty_array(self.action_space, self.n_lanes)
         batched = concatenate(self.action_space, list(actions), fresh)
-        batch, rewards, terminated, truncated, infos = self._env.step(batched)
+        try:
+            batch, rewards, terminated, truncated, infos = self._env.step(batched)
+        except Exception as error:
+            raise fault(None, "step", error) from error
         self._observations = self._split(batch)
         return [
             Transition(
@@ -93,7 +100,10 @@ class VectorLanes:
     def _start_all(self, seed: int) -> None:
         """Masked resets need environments that were reset once; the first reset takes them all."""
         if self._observations is None:
-            batch, _ = self._env.reset(seed=[seed] * self.n_lanes)  # type: ignore[arg-type]
+            try:
+                batch, _ = self._env.reset(seed=[seed] * self.n_lanes)  # type: ignore[arg-type]
+            except Exception as error:
+                raise fault(None, f"reset(seed={seed})", error) from error
             self._observations = self._split(batch)
 
     def _split(self, batch: Any) -> list[Any]:

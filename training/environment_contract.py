@@ -1,0 +1,86 @@
+"""What gymnasium's environments owe, and the errors of those that owe it still."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from storage.errors import EnvironmentFaultError
+
+__all__ = ["fault", "flag", "reset_parts", "reward_number", "step_parts"]
+
+_RESET = "gymnasium's reset returns the two (observation, info), and info is a dict"
+_STEP = (
+    "gymnasium's step returns the five (observation, reward, terminated, truncated, info), and "
+    "info is a dict"
+)
+_STEP_PARTS = 5
+
+
+def fault(lane: int | None, call: str, error: Exception) -> EnvironmentFaultError:
+    """What an environment raised, in one line."""
+    return _fault(lane, f"the environment's {call} raised {type(error).__name__}: {error}")
+
+
+def reset_parts(lane: int, shown: Any) -> tuple[Any, Mapping[str, Any]]:
+    """Observation and info.
+
+    Raises:
+        EnvironmentFaultError: ``shown`` is anything else.
+    """
+    if type(shown) is tuple and len(shown) == 2 and isinstance(shown[1], Mapping):
+        return shown
+    raise _fault(lane, f"the environment's reset returned {_described(shown)}; {_RESET}")
+
+
+def step_parts(lane: int, shown: Any) -> tuple[Any, Any, Any, Any, Mapping[str, Any]]:
+    """Observation, reward, terminated, truncated and info.
+
+    Raises:
+        EnvironmentFaultError: ``shown`` is anything else.
+    """
+    if type(shown) is tuple and len(shown) == _STEP_PARTS and isinstance(shown[4], Mapping):
+        return shown
+    raise _fault(lane, f"the environment's step returned {_described(shown)}; {_STEP}")
+
+
+def reward_number(lane: int, reward: Any) -> float:
+    """The reward as a number; arrays of one number are taken for it.
+
+    Raises:
+        EnvironmentFaultError: it is no number.
+    """
+    array = np.asarray(reward)
+    if array.size == 1 and array.dtype.kind in "biuf":
+        return float(array.reshape(())[()])
+    raise _fault(
+        lane, f"the environment's step returned the reward {reward!r}; it must be one number"
+    )
+
+
+def flag(lane: int, name: str, value: Any) -> bool:
+    """``terminated`` or ``truncated``; 0 and 1 and arrays of one flag are taken for it.
+
+    Raises:
+        EnvironmentFaultError: it is no truth value.
+    """
+    array = np.asarray(value)
+    if array.size == 1 and array.dtype.kind in "biu":
+        return bool(array.reshape(())[()])
+    raise _fault(
+        lane, f"the environment's step returned {name} = {value!r}; it must be True or False"
+    )
+
+
+def _fault(lane: int | None, what: str) -> EnvironmentFaultError:
+    error = EnvironmentFaultError(what)
+    error.lane = lane
+    return error
+
+
+def _described(shown: Any) -> str:
+    if isinstance(shown, tuple):
+        return f"{len(shown)} values of types {', '.join(type(each).__name__ for each in shown)}"
+    return f"one value of type {type(shown).__name__}"

@@ -40,7 +40,9 @@ def show_store(path: Path, *, as_json: bool = False, top: int = 10) -> None:
     inside = path / "store"
     if not path.exists():
         hint = nearest(path.name, [each.name for each in path.parent.glob("*/")])
-        raise StoreNotFoundError(f"there is no store {path}{hint}")
+        raise StoreNotFoundError(
+            f"there is no store {path}{hint}; give the folder that holds steps.zarr, or a run's"
+        )
     store = storage.open(inside if inside.is_dir() else path)
     try:
         summary = summarize(store, top=top)

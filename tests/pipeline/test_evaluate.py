@@ -68,7 +68,7 @@ def test_ascii_terminals_are_spoken_to(trained: tuple[Path, str, str]) -> None:
     for words in [("inspect", "runs/small"), ("curve", "runs/small"), ("train", "--help")]:
         assert run_in(folder, *words, PYTHONIOENCODING="ascii").stdout.isascii()
     error = run_in(folder, "inspect", "runs/…", code=2, PYTHONIOENCODING="ascii").stderr
-    assert "runs/... is no " in error
+    assert "no store runs/...; give" in error
 
 
 def test_bad_requests(run: Path, tmp_path: Path) -> None:

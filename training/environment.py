@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 
 from storage.environment_spec import EnvironmentSpec
-from storage.errors import ConfigError, EnvironmentNotFoundError
+from storage.errors import ConfigError, EnvironmentNotFoundError, SharpwaveError
 from training.atari import register_atari
+from training.environment_warnings import plain_warnings
 from training.quiet import quiet_mujoco
 
 if TYPE_CHECKING:
@@ -78,14 +79,69 @@ def make_environment(config: EnvironmentConfig) -> Environment:
     """The environment that ``config`` names, wrapped.
 
     Raises:
-        EnvironmentNotFoundError: no such id, module, class or wrapper; close names are listed.
+        EnvironmentNotFoundError: no such id, module, class or wrapper (close names are listed), a
+            package that it needs is missing, or what is named is no environment.
+        ConfigError: it or a wrapper cannot be made with the settings given.
     """
-    create = _creator(config.id)
-    quiet_mujoco()
-    env = create(**config.kwargs)
-    quiet_mujoco()
-    for wrapper in config.wrappers:
-        env = _wrapper_class(wrapper)(env, **wrapper.kwargs)
+    with plain_warnings():
+        create = _creator(config.id)
+        quiet_mujoco()
+        env = _made(config, create)
+        quiet_mujoco()
+        for wrapper in config.wrappers:
+            env = _wrapped(env, wrapper)
+    return env
+
+
+def _made(config: EnvironmentConfig, create: Callable[..., Environment]) -> Environment:
+    what = f"environment {config.id!r}"
+    try:
+        env = create(**config.kwargs)
+    except SharpwaveError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise _refused(what, "environment.kwargs", config.kwargs, error) from error
+    return _checked(what, env)
+
+
+def _wrapped(env: Environment, wrapper: WrapperConfig) -> Environment:
+    wrap, what = _wrapper_class(wrapper), f"wrapper {wrapper.class_path!r}"
+    try:
+        wrapped = wrap(env, **wrapper.kwargs)
+    except (Exception, SystemExit) as error:
+        raise _refused(what, "its kwargs", wrapper.kwargs, error) from error
+    return _checked(what, wrapped)
+
+
+def _refused(
+    what: str, name: str, kwargs: dict[str, Any], error: BaseException
+) -> ConfigError | EnvironmentNotFoundError:
+    """The error for what a constructor raised."""
+    if isinstance(error, ImportError | gymnasium.error.DependencyNotInstalled):
+        return _lacking(what, error)
+    raised = f"{type(error).__name__}: {error}".rstrip(": ")
+    return ConfigError(f"{what} cannot be made with {name} {kwargs}: {raised}; correct {name}")
+
+
+def _lacking(what: str, error: BaseException) -> EnvironmentNotFoundError:
+    return EnvironmentNotFoundError(
+        f"{what} needs a package that is not installed or cannot be loaded: {error}; install it"
+    )
+
+
+def _checked(what: str, env: Any) -> Environment:
+    if not isinstance(env, gymnasium.Env):
+        raise EnvironmentNotFoundError(
+            f"{what} gives a {type(env).__name__}, which is no gymnasium.Env; name a class or "
+            "function that makes one single environment"
+        )
+    for name in ("observation_space", "action_space"):
+        space = getattr(env, name, None)
+        if not isinstance(space, gymnasium.Space):
+            raise EnvironmentNotFoundError(
+                f"{what} has no {name} (it is {space!r}); name an environment that sets it to a "
+                "gymnasium.Space"
+            )
     return env
 
 
@@ -158,7 +214,10 @@ def _registered(identifier: str) -> Callable[..., Environment]:
     spec = gymnasium.registry.get(identifier)
     entry = None if spec is None else spec.entry_point
     if isinstance(entry, str):
-        importlib.import_module(entry.partition(":")[0])
+        try:
+            importlib.import_module(entry.partition(":")[0])
+        except (ImportError, gymnasium.error.DependencyNotInstalled) as error:
+            raise _lacking(f"environment {identifier!r}", error) from error
 
     def create(**kwargs: Any) -> Environment:
         return gymnasium.make(identifier, disable_env_checker=True, **kwargs)
@@ -184,14 +243,15 @@ def _from_module(identifier: str) -> Callable[..., Environment]:
     module_name, _, name = identifier.partition(":")
     try:
         module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
+    except Exception as error:
         raise EnvironmentNotFoundError(
-            f"environment {identifier!r}: module {module_name!r} cannot be imported ({error}); "
-            "install it or correct the name before the colon"
+            f"environment {identifier!r}: module {module_name!r} cannot be imported "
+            f"({type(error).__name__}: {error}); install it, or correct it or the name before the "
+            "colon"
         ) from error
     factory: Callable[..., Environment] | None = getattr(module, name, None)
     if factory is not None:
-        return factory
+        return _callable(identifier, factory)
     if name in gymnasium.registry:
         return _registered(name)
     raise EnvironmentNotFoundError(
@@ -203,8 +263,12 @@ def _from_module(identifier: str) -> Callable[..., Environment]:
 def _factory(identifier: str) -> Callable[..., Environment]:
     try:
         factory = load_object(identifier)
-    except (ModuleNotFoundError, AttributeError) as error:
+    except Exception as error:
         raise EnvironmentNotFoundError(f"{_unknown(identifier)} ({error})") from error
+    return _callable(identifier, factory)
+
+
+def _callable(identifier: str, factory: Any) -> Callable[..., Environment]:
     if not callable(factory):
         raise EnvironmentNotFoundError(
             f"environment {identifier!r} is no class or function but {type(factory).__name__}"
@@ -230,13 +294,18 @@ def _wrapper_class(wrapper: WrapperConfig) -> Callable[..., Environment]:
     if "." not in path and ":" not in path:
         path = f"gymnasium.wrappers.{path}"
     try:
-        return load_object(path)  # type: ignore[no-any-return]
-    except (ModuleNotFoundError, AttributeError) as error:
+        found = load_object(path)
+    except Exception as error:
         names = difflib.get_close_matches(path.rpartition(".")[2], dir(gymnasium.wrappers), n=3)
         hint = f" Close names: {', '.join(names)}" if names else ""
         raise EnvironmentNotFoundError(
             f"wrapper {wrapper.class_path!r} does not exist ({error}).{hint}"
         ) from error
+    if not callable(found):
+        raise EnvironmentNotFoundError(
+            f"wrapper {wrapper.class_path!r} is no class or function but {type(found).__name__}"
+        )
+    return found  # type: ignore[no-any-return]
 
 
 def _layers(env: Any) -> Iterator[Any]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import gymnasium
@@ -111,3 +112,67 @@ def test_mujoco_leaves_no_log_and_prints_nothing(tmp_path: Path):
     )
     assert (done.stdout, done.stderr) == ("", "")
     assert list(tmp_path.iterdir()) == []
+
+
+def broken(**_):
+    raise RuntimeError("no display")
+
+
+def leaving():
+    raise SystemExit(3)
+
+
+def lacking():
+    raise gymnasium.error.DependencyNotInstalled("pip install gymnasium[box2d]")
+
+
+def nothing(env):
+    return 5
+
+
+_HERE = "tests.training.test_environment"
+
+
+@pytest.mark.parametrize(
+    ("identifier", "kwargs", "wrappers", "error", "message"),
+    [
+        ("Pendulum-v1", {"h": 1}, [], ConfigError, "environment.kwargs {'h': 1}: TypeError.*'h'"),
+        (f"{_HERE}:broken", {}, [], ConfigError, "RuntimeError: no display; correct env"),
+        (f"{_HERE}.leaving", {}, [], ConfigError, "SystemExit: 3"),
+        (f"{_HERE}.lacking", {}, [], EnvironmentNotFoundError, r"pip install gymnasium\[box2d\]"),
+        ("os:getcwd", {}, [], EnvironmentNotFoundError, "gives a str, which is no gymnasium.Env"),
+        ("os:sep", {}, [], EnvironmentNotFoundError, "no class or function but str"),
+        ("gymnasium.Env", {}, [], EnvironmentNotFoundError, "no observation_space"),
+        (":", {}, [], EnvironmentNotFoundError, "'' cannot be imported"),
+        (":Hopper-v5", {}, [], EnvironmentNotFoundError, "'' cannot be imported"),
+        (".a:b", {}, [], EnvironmentNotFoundError, "'.a' cannot be imported"),
+        ("..", {}, [], EnvironmentNotFoundError, "no environment is called '..'"),
+        ("Pendulum-v1", {}, ["TimeLimit"], ConfigError, "wrapper 'TimeLimit' .*max_episode_steps"),
+        ("Pendulum-v1", {}, [f"{_HERE}.nothing"], EnvironmentNotFoundError, "gives a int"),
+        ("Pendulum-v1", {}, [f"{_HERE}._HERE"], EnvironmentNotFoundError, "function but str"),
+        ("Pendulum-v1", {}, [".."], EnvironmentNotFoundError, "does not exist"),
+    ],
+)
+def test_what_cannot_be_made_is_one_error(identifier, kwargs, wrappers, error, message):
+    named = [WrapperConfig(each) for each in wrappers]
+    with pytest.raises(error, match=message):
+        make_environment(EnvironmentConfig(identifier, kwargs, named))
+
+
+def test_a_package_that_the_module_of_an_id_needs_is_named(tmp_path, monkeypatch):
+    (tmp_path / "half_installed.py").write_text("import no_such_physics\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    gymnasium.register("HalfInstalled-v0", entry_point="half_installed:Env")
+    with pytest.raises(EnvironmentNotFoundError, match=r"HalfInstalled-v0.*no_such_physics"):
+        make_environment(EnvironmentConfig("HalfInstalled-v0"))
+
+
+def test_an_old_version_is_said_once_and_plainly():
+    """Both ids are of one class: gymnasium calls the older one out of date."""
+    for version in (0, 1):
+        gymnasium.register(f"AgedDrift-v{version}", entry_point="tests.training.zoo:Drift")
+    with warnings.catch_warnings(record=True) as caught:
+        for _ in range(3):
+            make_environment(EnvironmentConfig("AgedDrift-v0"))
+    assert "AgedDrift-v0 is out of date" in str(caught[0].message)
+    assert [str(each.message).count("\x1b") for each in caught] == [0]

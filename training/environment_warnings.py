@@ -1,0 +1,43 @@
+"""What gymnasium and environments warn of while an environment is made: each once, in one line."""
+
+from __future__ import annotations
+
+import functools
+import re
+import warnings
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["EnvironmentWarning", "plain_warnings"]
+
+_COLOURED = re.compile(r"\x1b\[\d+m(?:WARN|ERROR): (?P<text>.*)\x1b\[0m", re.DOTALL)
+"""How gymnasium's logger writes."""
+
+
+class EnvironmentWarning(UserWarning):
+    """Something that gymnasium says of an environment, such as that there is a newer version."""
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Shows what is warned of inside once a process, gymnasium's words without their colours.
+
+    Every lane and every evaluation makes its environment anew, and would warn again.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        yield
+    for each in caught:
+        text = str(each.message)
+        coloured = _COLOURED.fullmatch(text)
+        if coloured is None:
+            _show(text, each.category, each.filename, each.lineno)
+        else:
+            _show(" ".join(coloured["text"].split()), EnvironmentWarning, "gymnasium", 0)
+
+
+@functools.cache
+def _show(text: str, category: type[Warning], file: str, line: int) -> None:
+    warnings.warn_explicit(text, category, file, line)

@@ -12,6 +12,8 @@ import numpy.typing as npt
 
 from storage.commit_log import RECORD
 from storage.layout import FORMAT_VERSION, BehaviourKind, Ending, RowKind
+from storage.overlay import is_overlay_name
+from storage.problems import damaged_segments
 
 if TYPE_CHECKING:
     from storage import Store
@@ -120,6 +122,8 @@ class StoreSummary:
     segments: list[SegmentSummary]
     overlays: list[OverlaySummary]
     disk_bytes: dict[str, int]
+    problems: list[str]
+    """What the store lacks; segments that cannot be read are left out of all that reads rows."""
 
     def to_json(self) -> dict[str, Any]:
         """Dictionaries, lists, numbers and text only."""
@@ -149,6 +153,7 @@ def summarize(store: Store, *, top: int = 10) -> StoreSummary:
         segments=[_segment(store, info) for info in store.segments],
         overlays=[_overlay(store, name, top) for name in _overlay_names(store.path)],
         disk_bytes=disk_use(store.path),
+        problems=store.problems(),
     )
 
 
@@ -166,7 +171,7 @@ def disk_use(path: Path) -> dict[str, int]:
 
 def _behaviours(store: Store) -> dict[str, int]:
     counts = np.zeros(len(BehaviourKind), np.int64)
-    for info in store.segments:
+    for info in _readable(store):
         segment = store.segment(info.id)
         drawn = segment.array("behaviour_kind")[segment.array("kind") == RowKind.STEP]
         counts += np.bincount(drawn, minlength=len(counts))
@@ -198,13 +203,20 @@ def _time(nanoseconds: int) -> str:
     return moment.isoformat(sep=" ", timespec="seconds").removesuffix("+00:00")
 
 
+def _readable(store: Store) -> list[SegmentInfo]:
+    damaged = damaged_segments(store)
+    return [info for info in store.segments if info.id not in damaged]
+
+
 def _overlay_names(path: Path) -> list[str]:
-    return sorted(p.name.removesuffix(".zarr") for p in (path / "overlays").glob("*.zarr"))
+    files = (path / "overlays").glob("*.zarr/zarr.json")
+    names = [file.parent.name.removesuffix(".zarr") for file in files]
+    return sorted(name for name in names if is_overlay_name(name))
 
 
 def _overlay(store: Store, name: str, top: int) -> OverlaySummary:
     overlay = store.overlay(name)
-    parts = [_OverlayPart.read(store, overlay, info) for info in store.segments]
+    parts = [_OverlayPart.read(store, overlay, info) for info in _readable(store)]
     steps = sum(part.steps for part in parts)
     far = sum(part.far for part in parts)
     return OverlaySummary(

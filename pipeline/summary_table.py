@@ -20,6 +20,8 @@ _SEGMENTS_SHOWN: Final = 12
 
 def print_summary(summary: StoreSummary, console: Console) -> None:
     """Prints everything `summary` holds; long lists of segments are shortened in the middle."""
+    for problem in summary.problems:
+        _print_line(f"[bold red]problem:[/] {escape(problem)}", console)
     _print_head(summary, console)
     console.print(_episodes(summary))
     console.print(_columns(summary))

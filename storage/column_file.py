@@ -102,7 +102,7 @@ class ColumnFile:
         """Raise CorruptStoreError when the file is too short for ``rows`` committed rows."""
         try:
             size = self.path.stat().st_size
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             size = 0
         if size < self.size(rows):
             raise CorruptStoreError(

@@ -16,6 +16,7 @@ __all__ = [
     "StorePaths",
     "align_up",
     "data_offset",
+    "segment_id",
     "segment_name",
 ]
 
@@ -72,6 +73,14 @@ def data_offset(capacity: int) -> int:
 def segment_name(segment: int) -> str:
     """The folder name of a segment."""
     return f"{segment:06d}"
+
+
+def segment_id(name: str) -> int | None:
+    """The segment that a folder or file stem names; None for strays such as "000000 (copy)"."""
+    if not (name.isascii() and name.isdigit()):
+        return None
+    segment = int(name)
+    return segment if segment_name(segment) == name else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 
 from storage.atomic import disk_full_as_error
 from storage.errors import DiskFullError, SegmentLockedError
-from storage.layout import StorePaths
+from storage.layout import StorePaths, segment_id
 
 __all__ = ["SegmentLock", "next_segment"]
 
@@ -59,8 +59,8 @@ def _locked(path: Path, owner: str) -> SegmentLockedError:
 def next_segment(paths: StorePaths) -> int:
     """The least id above all that were ever claimed."""
     files = [*paths.locks.iterdir(), *paths.logs.iterdir(), *paths.steps.iterdir()]
-    taken = [int(file.stem) for file in files if file.stem.isdigit()]
-    return max(taken, default=-1) + 1
+    taken = [segment_id(file.stem) for file in files]
+    return max((segment for segment in taken if segment is not None), default=-1) + 1
 
 
 class SegmentLock:

@@ -38,7 +38,7 @@ def write_note(path: Path, note: OpenEpisodeNote) -> None:
     seed = note.seed or 0
     known = note.seed is not None
     data = _FIELDS.pack(_MAGIC, note.start, seed, known, note.lane_episode, note.begin_time)
-    descriptor = os.open(path, os.O_WRONLY)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
     try:
         os.pwrite(descriptor, data + crc32c(data).to_bytes(4, "little"), 0)
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,7 +11,7 @@ import numpy as np
 
 from storage.atomic import disk_full_as_error, write_atomic
 from storage.column_file import ColumnFile
-from storage.errors import DiskFullError, ReadOnlyStoreError
+from storage.errors import ConfigError, DiskFullError, ReadOnlyStoreError
 from storage.layout import INNER_ROWS, align_up, segment_name
 from storage.schema import Column
 from storage.segment import header_of
@@ -20,7 +21,7 @@ from storage.zarr_metadata import encode, group_document
 if TYPE_CHECKING:
     from storage.store import Store
 
-__all__ = ["OVERLAY_COLUMNS", "Overlay", "OverlaySegment"]
+__all__ = ["OVERLAY_COLUMNS", "Overlay", "OverlaySegment", "is_overlay_name"]
 
 OVERLAY_COLUMNS = (
     Column("priority", np.dtype("<f4")),
@@ -34,6 +35,14 @@ OVERLAY_COLUMNS = (
 )
 _ROW_BYTES = sum(column.row_bytes for column in OVERLAY_COLUMNS)
 _BY_NAME = {column.name: column for column in OVERLAY_COLUMNS}
+
+
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
+
+
+def is_overlay_name(name: str) -> bool:
+    """Whether an overlay can be called so."""
+    return _NAME.fullmatch(name) is not None
 
 
 class OverlaySegment:
@@ -111,6 +120,10 @@ class Overlay:
     """An overlay by name. Opened for reading, rows that it lacks read as zeros."""
 
     def __init__(self, store: Store, name: str, path: Path, mode: Literal["r", "r+"]) -> None:
+        if not is_overlay_name(name):
+            raise ConfigError(
+                f"overlay name {name!r}: give 1 to 200 letters, digits, dots, dashes, underscores"
+            )
         self.name = name
         self.path = path
         self.mode = mode

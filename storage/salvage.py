@@ -12,7 +12,7 @@ import numpy as np
 from storage.episode_table import EpisodeRecord
 from storage.errors import SegmentLockedError
 from storage.lane import Lane
-from storage.layout import Ending, RowKind
+from storage.layout import Ending, RowKind, segment_id
 from storage.open_episode import OpenEpisodeNote, read_note
 from storage.segment_writer import SegmentWriter
 
@@ -109,10 +109,11 @@ def _clear_staging(store: Store) -> None:
     from storage.lock import SegmentLock
 
     for folder in store.paths.staging.iterdir():
-        if not folder.is_dir() or not folder.name.isdigit():
+        segment = segment_id(folder.name)
+        if segment is None or not folder.is_dir():
             continue
         try:
-            lock = SegmentLock.acquire(store.paths, int(folder.name))
+            lock = SegmentLock.acquire(store.paths, segment)
         except SegmentLockedError:
             continue
         shutil.rmtree(folder, ignore_errors=True)

@@ -83,6 +83,8 @@ class SegmentWriter:
             ColumnFile(self._folder / column.name, column, self.capacity)
             for column in schema.columns
         ]
+        for file in self._files:
+            file.require(self._log.rows)
         self.allocated = min(file.allocated() for file in self._files)
         """Rows that may be stored into."""
         self.torn_bytes = self._cut_torn_tail()

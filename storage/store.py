@@ -21,6 +21,7 @@ from storage.errors import (
 )
 from storage.layout import (
     StorePaths,
+    segment_id,
     segment_name,
 )
 from storage.position import StorePosition
@@ -62,7 +63,8 @@ class Store:
 
     def refresh(self) -> bool:
         """Take in what was committed since; True when there was anything."""
-        found = {int(file.stem) for file in self.paths.logs.glob("*.log")}
+        stems = (segment_id(file.stem) for file in self.paths.logs.glob("*.log"))
+        found = {segment for segment in stems if segment is not None}
         changed = bool(self._logs.keys() - found)
         for gone in self._logs.keys() - found:
             del self._logs[gone]
@@ -192,6 +194,12 @@ class Store:
 
         return to_xarray(self)
 
+    def problems(self) -> list[str]:
+        """What is missing or too short, one sentence each; looks at sizes, not at content."""
+        from storage.problems import problems
+
+        return problems(self)
+
     def require_writable(self, purpose: str) -> None:
         """Raise ReadOnlyStoreError when the store was opened for reading."""
         if self.mode == "r":
@@ -220,11 +228,13 @@ class Store:
         nobody can go on from a position in it. Without ``continue_from``, open episodes that dead
         writers left are salvaged first, as truncated.
         """
+        from storage.problems import require_whole
         from storage.salvage import salvage
         from storage.writer import Writer
         from storage.writer_settings import WriterSettings, capacity_for, default_row_budget
 
         self.require_writable("a writer")
+        require_whole(self)
         if lanes < 1 or publish_interval < 0 or nonfinite not in ("refuse", "end_episode"):
             raise ConfigError(
                 f"lanes={lanes}, publish_interval={publish_interval}, nonfinite={nonfinite!r}: "

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import storage
-from storage.errors import DiskFullError, WriterStateError
+from storage.errors import DiskFullError, ReadOnlyStoreError, WriterStateError
 from storage.layout import Ending
 from storage.segment_writer import SegmentWriter
 from storage.writer import Writer
@@ -214,3 +214,23 @@ def test_no_room_to_create(disk: Path) -> None:
     filler.unlink()
     assert list(disk.iterdir()) == []
     storage.create(disk / "store", tiny_spec())
+
+
+def test_a_store_can_be_the_root_of_a_file_system(disk: Path) -> None:
+    """Nothing can be renamed over a mount point."""
+    store = storage.create(disk, tiny_spec())
+    with store.writer() as writer:
+        record = play(writer, 0, 0)
+    check_tiny(storage.open(disk), record)
+    assert not (disk / "staging/zarr.json").exists()
+
+
+def test_a_read_only_file_system_is_one_clear_error(disk: Path) -> None:
+    storage.create(disk / "store", tiny_spec())
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    for path in (disk / "new", disk / "deep/er"):
+        with pytest.raises(ReadOnlyStoreError, match=f"cannot create a store at {path}"):
+            storage.create(path, tiny_spec())
+    with pytest.raises(ReadOnlyStoreError, match=r"file system is read-only.*mode='r'"):
+        storage.open(disk / "store", mode="r+")
+    assert storage.open(disk / "store").n_episodes == 0

@@ -8,10 +8,12 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Final
 
 from pipeline.plain_output import forgive_encodings
+from pipeline.streams import complain, leave_at_next_interrupt, lost_output, open_streams
 
 __all__ = ["VERBS", "main"]
 
@@ -40,21 +42,37 @@ options:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one verb and gives the exit code; `arguments` defaults to the command line's."""
-    forgive_encodings()
+    command = arguments is None
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = _take_debug(words)
     verb = words[0] if words else "--help"
+    if command:
+        warnings.formatwarning = _warning_line
+        if not open_streams():
+            return 2
+    forgive_encodings()
     try:
-        return _dispatch(verb, words[1:])
-    except BrokenPipeError:
-        # Whoever read our output has gone (`| head`); the interpreter must not flush into it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
+        code = _code(verb, words[1:])
     except (Exception, KeyboardInterrupt) as error:
-        code = None if debug else _explain(error)
-        if code is None:
+        if command and isinstance(_root(error), KeyboardInterrupt):
+            leave_at_next_interrupt()
+        lost = lost_output() if isinstance(error, OSError) else None
+        explained = lost if debug or lost is not None else _explain(error)
+        if explained is None:
             raise
-        return code
+        return explained
+    lost = lost_output()
+    return code if lost is None else lost
+
+
+def _code(verb: str, rest: list[str]) -> int:
+    """The verb's exit code, also where argparse ends the program, as after --help."""
+    try:
+        return _dispatch(verb, rest)
+    except SystemExit as stop:
+        if not isinstance(stop.code, int | None):
+            raise
+        return stop.code or 0
 
 
 def _dispatch(verb: str, rest: list[str]) -> int:
@@ -68,9 +86,7 @@ def _dispatch(verb: str, rest: list[str]) -> int:
         return 0
     if verb not in VERBS:
         return _unknown(verb)
-    code = importlib.import_module(f"pipeline.{verb}").main(rest)
-    sys.stdout.flush()
-    return int(code)
+    return int(importlib.import_module(f"pipeline.{verb}").main(rest))
 
 
 def _unknown(verb: str) -> int:
@@ -87,13 +103,20 @@ def _explain(error: BaseException) -> int | None:
     from storage.errors import SharpwaveError
 
     if isinstance(error, SharpwaveError):
-        print(f"sharpwave: error: {_one_line(error)}", file=sys.stderr)
+        complain(f"sharpwave: error: {_one_line(error)}")
         return 2
     # Libraries turn an interrupt while they are imported into errors of their own.
     root = _root(error)
     if isinstance(root, KeyboardInterrupt):
-        print(f"\nsharpwave: interrupted. {_one_line(root)}".rstrip(), file=sys.stderr)
+        complain(f"\nsharpwave: interrupted. {_one_line(root)}".rstrip())
         return 130
+    if isinstance(error, OSError) and error.errno is not None:
+        where = "" if error.filename is None else f"{error.filename}: "
+        complain(f"sharpwave: error: {where}{error.strerror} (--debug shows where)")
+        return 2
+    if isinstance(error, MemoryError):
+        complain(f"sharpwave: error: not enough memory. {_one_line(error)}".rstrip(". "))
+        return 2
     return None
 
 
@@ -111,7 +134,12 @@ def _take_debug(words: list[str]) -> bool:
 
 
 def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())
+    """The message and the notes that were added to it."""
+    return " ".join(" ".join([str(error), *getattr(error, "__notes__", ())]).split())
+
+
+def _warning_line(message: Warning | str, *_: object, **__: object) -> str:
+    return f"sharpwave: warning: {' '.join(str(message).split())}\n"
 
 
 if __name__ == "__main__":

@@ -148,7 +148,7 @@ def _callbacks(config: RunConfig, folder: Path) -> list[Callback]:
     checkpoints = folder / "checkpoints"
     rounds = max(1, round(config.checkpoint.every_steps / config.loop.round_steps))
     callbacks: list[Callback] = [
-        SettingsFile(config, folder / "config.yaml"),
+        SettingsFile(folder / "config.yaml"),
         FirstCheckpoint(checkpoints),
         LastCheckpoint(checkpoints, every_n_train_steps=rounds),
         LastCheckpoint(checkpoints, every_n_epochs=1, save_on_train_epoch_end=True),

@@ -136,5 +136,5 @@ def _existing(run: Path, names: list[str]) -> Path:
             return folder / name
     raise CheckpointError(
         f"{run} holds no checkpoint: {folder / names[-1]} does not exist. A run writes its first "
-        "one after checkpoint.every_steps environment steps; start it anew, or name another run"
+        "one when training starts; start it anew, or name another run"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import storage
+from storage.errors import StoreExistsError
 from training.collector import Collector
 from training.experience import Experience, check_store
 
@@ -44,13 +45,15 @@ class OnlineExperience(Experience):
         """Creates the store, or rewinds it to the checkpoint, and opens writer, view and lanes."""
         config, enter = self.config, self._resources.enter_context
         position = None
+        lanes = self._make_lanes()
+        self._resources.callback(lanes.close)
         if state:
             self.store = enter(storage.open(self.store_path, mode="r+"))
             check_store(self.store, state)
             position = storage.StorePosition.from_json(state["position"])
             storage.rewind(self.store, position, config.name)
         else:
-            self.store = enter(storage.create(self.store_path, agent.spec))
+            self.store = enter(self._new_store(agent))
         self._writer = enter(
             self.store.writer(
                 lanes=config.loop.lanes,
@@ -61,12 +64,22 @@ class OnlineExperience(Experience):
             )
         )
         self.view = self._open_view(self.store)
-        lanes = self._make_lanes()
-        self._resources.callback(lanes.close)
-        self.collector = Collector(lanes, self._writer, agent.policy, seed=config.seed)
+        self.collector = Collector(
+            lanes, self._writer, agent.policy, seed=config.seed, nonfinite=config.loop.nonfinite
+        )
         if state:
             self.view.load_state_dict(state["view"])
             self.collector.restore(state["collector"], self.store.schema.observation)
+
+    def _new_store(self, agent: ReplayAgent) -> storage.Store:
+        try:
+            return storage.create(self.store_path, agent.spec)
+        except StoreExistsError as error:
+            raise StoreExistsError(
+                f"{self.store_path} is there already, from an earlier run: give training.build "
+                "another run_dir, or go on with that run by trainer.fit(module, data, "
+                f"ckpt_path={str(self.run_dir / 'checkpoints' / 'last.ckpt')!r}, weights_only=True)"
+            ) from error
 
     def _play(self, agent: ReplayAgent) -> None:
         """Takes the round's environment steps, learning after each group of lanes."""

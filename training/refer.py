@@ -7,12 +7,12 @@ from the behaviour (ReF-ER eqs. 10 to 13). Every agent blends through `blend`, a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Literal
 
 from storage.errors import ConfigError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__ = [
     "PRESETS",
@@ -159,7 +159,11 @@ def blend(
         losses.append(beta * policy_loss if settings.rule_2 else policy_loss)
     if value_loss is not None:
         losses.append(beta * value_loss if settings.rule_2 and beta_on_value else value_loss)
-    loss = sum(losses[1:], start=losses[0]) if losses else torch.zeros_like(sampling_weight)
+    loss = (
+        sum(losses[1:], start=losses[0])
+        if losses
+        else sampling_weight.new_zeros(sampling_weight.shape)
+    )
     if settings.rule_1:
         loss = near * loss
     if divergence is not None and settings.rule_2:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from storage.kernel import Floats32, Integers
     from storage.replay.window import Window
 
-__all__ = ["SCHEMES", "Scheme", "build_scheme"]
+__all__ = ["SCHEMES", "Scheme", "build_scheme", "check_scheme"]
 
 
 class Scheme(Protocol):
@@ -67,8 +67,13 @@ class Scheme(Protocol):
 SCHEMES = {"uniform": Uniform}
 
 
-def build_scheme(name: str, window: Window, seed: int) -> Scheme:
-    """The scheme of that name over a window; SamplingError lists the names that exist."""
+def check_scheme(name: str) -> None:
+    """SamplingError, which lists the names that exist, unless ``name`` is one."""
     if name not in SCHEMES:
         raise SamplingError(f"scheme {name!r} does not exist; choose from {', '.join(SCHEMES)}")
+
+
+def build_scheme(name: str, window: Window, seed: int) -> Scheme:
+    """The scheme of that name over a window; SamplingError lists the names that exist."""
+    check_scheme(name)
     return SCHEMES[name](window, seed)

@@ -53,13 +53,28 @@ def _assert_equal_runs(straight: Path, resumed: Path) -> None:
 
 @pytest.mark.parametrize(
     ("lanes", "kind", "stop"),
-    [(1, "serial", 12), (2, "serial", 12), (2, "sync", 12), (1, "serial", 4)],
+    [
+        (1, "serial", 12),
+        (2, "serial", 12),
+        (2, "sync", 12),
+        (1, "serial", 4),
+        (1, "serial", 2),
+        (2, "sync", 2),
+    ],
 )
 def test_stopped_and_resumed_equals_straight(tmp_path, lanes, kind, stop):
-    """Twenty rounds and a partial last one straight, against stop, resume and the rest."""
+    """Twenty rounds and a partial last one straight, against stop, resume and the rest.
+
+    Stopped at round 2, before the first checkpoint that is due, it goes on from round 0.
+    """
     config = tiny_config(steps=20 * ROUND + 2, lanes=lanes, lane_kind=kind, checkpoint_rounds=4)
     run(config, tmp_path / "straight")
-    run(config, tmp_path / "resumed", max_steps=stop)
+    if stop == 2:
+        _interrupted(config, tmp_path / "resumed", after_rounds=stop, resume=False)
+        kept = _content(tmp_path / "resumed")
+        assert (kept["global_step"], kept["sharpwave"]["counters"]["environment_steps"]) == (0, 0)
+    else:
+        run(config, tmp_path / "resumed", max_steps=stop)
     run(config, tmp_path / "resumed", resume=True)
     _assert_equal_runs(tmp_path / "straight", tmp_path / "resumed")
 
@@ -144,9 +159,12 @@ def test_killed_twice_and_resumed_equals_straight(tmp_path):
     folder = tmp_path / "killed"
     for resume in (False, True):
         before = _saved(folder)
+        starts = not resume  # the checkpoint of round 0 comes first
         child = _start(config, folder, resume=resume)
         try:
-            while _saved(folder) == before and child.poll() is None:
+            while (_saved(folder) == before or starts) and child.poll() is None:
+                if _saved(folder) != before:
+                    before, starts = _saved(folder), False
                 time.sleep(0.01)
         finally:
             child.kill()

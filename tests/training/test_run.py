@@ -143,7 +143,7 @@ def test_a_loaded_agent_acts_as_the_trained_one(tmp_path):
 
 def test_a_new_run_never_writes_into_an_old_one(tmp_path):
     run(tiny_config(rounds=8), tmp_path)
-    with pytest.raises(StoreExistsError):
+    with pytest.raises(StoreExistsError, match=r"another run_dir, or .* ckpt_path='.*last\.ckpt'"):
         run(tiny_config(rounds=8), tmp_path)
 
 

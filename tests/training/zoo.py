@@ -83,3 +83,16 @@ class LongDrift(Drift):
         shown = super().reset(seed=seed)
         self._left += 40
         return shown
+
+
+class TurnsNan(Drift):
+    """Shows NaN at its 40th step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._taken = 0
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self._taken += 1
+        observation, *rest = super().step(action)
+        return (observation * np.nan if self._taken == 40 else observation), *rest

@@ -1,0 +1,133 @@
+"""What can be refused before a run has a folder, without loading torch or Lightning."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import storage
+from storage.errors import (
+    ConfigError,
+    EmptyViewError,
+    EnvironmentNotFoundError,
+    SchemaMismatchError,
+)
+from storage.spaces import flatten_space
+from training.action_mapping import ActionMapping
+from training.config import RunConfig
+from training.config_file import from_mapping
+from training.environment import EnvironmentConfig, describe_environment
+
+if TYPE_CHECKING:
+    from storage import EnvironmentSpec
+
+__all__ = ["check_run", "stored_environment"]
+
+
+def check_run(config: RunConfig) -> tuple[RunConfig, EnvironmentSpec]:
+    """The settings as they will be used, and the environment that steps come from.
+
+    A run that trains from a store takes the making of the store's environment (``kwargs`` and
+    ``wrappers``) where its own settings say nothing of it.
+
+    Raises:
+        ConfigError: a budget that ends before anything is learnt, or another environment than the
+            store's.
+        SamplingError: a scheme that does not exist.
+        EnvironmentNotFoundError: no such environment; close names are listed.
+        SchemaMismatchError: the environment has other spaces than the store.
+        EmptyViewError: the store holds fewer steps than a batch.
+        UnsupportedSpaceError: spaces that cannot be stored, or actions that are not continuous.
+    """
+    if config.replay.store is None:
+        _check_budget(config)
+    _check_scheme(config.replay.scheme)
+    if config.replay.store is None:
+        spec = describe_environment(config.environment)
+    else:
+        config, spec = _check_store(config, Path(config.replay.store))
+    flatten_space(spec.observation_space, "observation")
+    ActionMapping(spec.action_space)
+    return config, spec
+
+
+def stored_environment(path: Path | str) -> EnvironmentConfig:
+    """How the environment of a store is made, as settings."""
+    with storage.open(path) as store:
+        return _making(store.env_spec)
+
+
+def _check_budget(config: RunConfig) -> None:
+    loop, batch = config.loop, config.agent.batch_size
+    if loop.warmup >= loop.steps:
+        raise ConfigError(
+            f"loop.warmup is {loop.warmup:,} of loop.steps {loop.steps:,}: the run would end "
+            "before it learns anything; lower loop.warmup or raise loop.steps"
+        )
+    if batch >= loop.steps:
+        raise ConfigError(
+            f"agent.batch_size is {batch:,} of loop.steps {loop.steps:,}: the run would end before "
+            "it learns anything; lower agent.batch_size or raise loop.steps"
+        )
+
+
+def _check_scheme(name: str) -> None:
+    from storage.replay.scheme import check_scheme
+
+    check_scheme(name)
+
+
+def _check_store(config: RunConfig, path: Path) -> tuple[RunConfig, EnvironmentSpec]:
+    with storage.open(path) as store:
+        kept, steps = store.env_spec, store.n_steps
+    config = dataclasses.replace(config, environment=_completed(config.environment, kept))
+    try:
+        own = describe_environment(config.environment)
+    except EnvironmentNotFoundError:
+        if config.evaluation.episodes or config.environment.id != kept.id:
+            raise
+        own = kept
+    _check_same(own, kept, path)
+    batch = config.agent.batch_size
+    if steps < batch:
+        raise EmptyViewError(
+            f"{path} holds {steps:,} steps, fewer than a batch of {batch:,}; collect more, or "
+            "lower agent.batch_size"
+        )
+    return config, kept
+
+
+def _completed(own: EnvironmentConfig, kept: EnvironmentSpec) -> EnvironmentConfig:
+    """The settings, with the store's kwargs and wrappers where they have none of their own."""
+    if own.kwargs or own.wrappers or not kept.id.startswith(own.id):
+        return own
+    making = _making(kept)
+    return dataclasses.replace(own, kwargs=making.kwargs, wrappers=making.wrappers)
+
+
+def _making(kept: EnvironmentSpec) -> EnvironmentConfig:
+    wrappers = [each for each in kept.wrappers if _is_ours(each)]
+    values = {"id": kept.id, "kwargs": kept.kwargs, "wrappers": wrappers}
+    return from_mapping(EnvironmentConfig, values, "environment")
+
+
+def _is_ours(wrapper: Any) -> bool:
+    """Whether settings can name the wrapper; gymnasium describes its own in another way."""
+    return isinstance(wrapper, dict) and wrapper.keys() == {"class_path", "kwargs"}
+
+
+def _check_same(own: EnvironmentSpec, kept: EnvironmentSpec, path: Path) -> None:
+    remedy = f"train by a config of {kept.id}, or from a store of {own.id}"
+    for name in ("observation_space", "action_space"):
+        here, there = getattr(own, name), getattr(kept, name)
+        if here != there:
+            raise SchemaMismatchError(
+                f"{path} holds steps of {kept.id} with {name} {there}, but environment.id is "
+                f"{own.id}, which has {here}; {remedy}"
+            )
+    # An environment without a registered id is stored by its class, settings have its path.
+    if own.id != kept.id and not own.id.replace(":", ".").endswith(f".{kept.id}"):
+        raise ConfigError(
+            f"{path} holds steps of {kept.id}, but environment.id is {own.id}; {remedy}"
+        )

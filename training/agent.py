@@ -101,8 +101,25 @@ class ReplayAgent(LightningModule):
 
     @property
     def environment_steps(self) -> int:
-        """Environment steps so far, warm-up included."""
+        """Environment steps so far, warm-up included; none where a fixed store is learnt from."""
+        return self.steps if self.acting else 0
+
+    @property
+    def steps(self) -> int:
+        """How far the run is in what ``loop.steps`` counts: environment steps, or updates."""
         return self.counters.environment_steps
+
+    @property
+    def acting(self) -> bool:
+        """Whether the run acts, instead of learning from a fixed store."""
+        return self.config.replay.store is None
+
+    @property
+    def experience_text(self) -> str:
+        """What it has been trained for, such as "1,100 steps" or "64 updates on STORE"."""
+        if self.acting:
+            return f"{self.environment_steps:,} steps"
+        return f"{self.counters.updates:,} updates on {self.config.replay.store}"
 
     @property
     def learning(self) -> bool:
@@ -112,12 +129,12 @@ class ReplayAgent(LightningModule):
     @property
     def finished(self) -> bool:
         """Whether the budget of steps is spent."""
-        return self.environment_steps >= self.config.loop.steps
+        return self.steps >= self.config.loop.steps
 
     def passed(self, rounds: int) -> bool:
         """Whether the newest round came to a multiple of so many whole rounds, or to the end."""
         size = rounds * self.config.loop.round_steps
-        return self.finished or self.environment_steps // size > self._round_start // size
+        return self.finished or self.steps // size > self._round_start // size
 
     def act(self, observation: Any, *, greedy: bool = True) -> Any:
         """The action for one raw observation, normalised inside, as the environment takes it.
@@ -131,9 +148,9 @@ class ReplayAgent(LightningModule):
         self._draws_outside += 1
         return self.policy.act(_OUTSIDE_LANE, self._draws_outside, observation).action
 
-    def learn(self, view: ReplayView, environment_steps: int) -> None:
-        """Does what ``environment_steps`` steps have made due: end the warm-up, or update."""
-        self.counters.environment_steps = environment_steps
+    def learn(self, view: ReplayView, steps: int) -> None:
+        """Does what ``steps`` of the budget have made due: end the warm-up, or update."""
+        self.counters.environment_steps = steps
         if not self.learning:
             self._try_start(view)
             return
@@ -144,7 +161,7 @@ class ReplayAgent(LightningModule):
     def begin_learning(self, view: ReplayView) -> None:
         """Ends the warm-up: from here on every step owes its updates."""
         self.start_learning(view)
-        self.counters.start(self.config.loop.updates_per_step)
+        self.counters.start(self._ratio)
 
     def episode_ended(self, record: EpisodeRecord) -> None:
         """Counts an episode that was just committed."""
@@ -153,7 +170,8 @@ class ReplayAgent(LightningModule):
     def status(self) -> Status:
         """The state that a progress bar shows."""
         return Status(
-            steps=self.environment_steps,
+            steps=self.steps,
+            acting=self.acting,
             budget=self.config.loop.steps,
             updates=self.counters.updates,
             mean_return=self.recent_returns.mean,
@@ -162,9 +180,10 @@ class ReplayAgent(LightningModule):
         )
 
     def log_row(self, metrics: dict[str, float]) -> None:
-        """Sends a row to every logger, at the present number of environment steps."""
+        """Sends a row to every logger, at the present number of steps of the budget."""
+        taken = {"environment_steps": self.environment_steps} if self.acting else {}
         for logger in self.loggers:
-            logger.log_metrics(metrics, step=self.environment_steps)
+            logger.log_metrics(taken | metrics, step=self.steps)
 
     def configure_callbacks(self) -> list[Callback]:
         """Evaluation while training, unless it is switched off."""
@@ -186,12 +205,12 @@ class ReplayAgent(LightningModule):
         for logger in self.loggers:
             rewind = getattr(logger, "rewind", None)
             if rewind is not None:
-                rewind(self.environment_steps)
+                rewind(self.steps)
         self.trainer.should_stop = self.finished
 
     def training_step(self, experience: Experience, _: int) -> None:
         """Plays one round and logs its end."""
-        self._round_start = self.environment_steps
+        self._round_start = self.steps
         optimizer = cast("Any", self.optimizers())
         optimizer.step(closure=partial(experience.play_round, self))
         self.counters.wall_time = time.perf_counter() - self._began
@@ -259,9 +278,13 @@ class ReplayAgent(LightningModule):
 
     def _adopt_ratio(self) -> None:
         """A ratio changed by the user before resuming holds from here on, without a debt."""
-        ratio = self.config.loop.updates_per_step
-        if self.learning and ratio != self.counters.ratio:
-            self.counters.start(ratio)
+        if self.learning and self._ratio != self.counters.ratio:
+            self.counters.start(self._ratio)
+
+    @property
+    def _ratio(self) -> float:
+        """Updates for each step of the budget."""
+        return self.config.loop.updates_per_step if self.acting else 1.0
 
     def _row(self, view: ReplayView) -> dict[str, float]:
         row: dict[str, float] = {

@@ -13,7 +13,8 @@ class Counters:
     """How far a run is; every number is part of its checkpoints."""
 
     environment_steps: int = 0
-    """Steps taken in environments, warm-up included."""
+    """Steps taken in environments, warm-up included; from a fixed store, which takes none, the
+    updates that the budget counts instead."""
     updates: int = 0
     """Gradient steps."""
     wall_time: float = 0.0

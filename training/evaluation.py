@@ -57,7 +57,7 @@ def evaluation_rounds(every_steps: int, round_steps: int) -> int:
 class Evaluation(Callback):
     """Plays greedy episodes at round ends and logs their mean return.
 
-    Seeds are derived from (run seed, "evaluation", environment steps, episode), so evaluations
+    Seeds are derived from (run seed, "evaluation", steps, episode), so evaluations
     touch no random stream of training, and a resumed run evaluates as a straight one.
     """
 
@@ -82,7 +82,7 @@ class Evaluation(Callback):
         config = agent.config
         if self._env is None:
             self._env = make_environment(config.environment)
-        steps = agent.environment_steps
+        steps = agent.steps
         episodes = [
             play_episode(
                 self._env, agent.act, derive_seed(config.seed, "evaluation", steps, number)

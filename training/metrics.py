@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 __all__ = ["EPISODES_AVERAGED", "MetricsFile", "RecentReturns", "effective_fraction", "quantiles"]
 
 EPISODES_AVERAGED = 100
-STEPS_COLUMN = "environment_steps"
+STEPS_COLUMN = "steps"
+"""What the budget counts: environment steps, or updates where a fixed store is learnt from."""
+OLD_STEPS_COLUMN = "environment_steps"
+"""The same in files of runs that began before ``steps`` was a column; now of acting runs only."""
 _QUANTILES = (0.05, 0.5, 0.95)
 
 
@@ -109,7 +112,7 @@ class MetricsFile(Logger):
         """Does nothing: the run's settings are in ``config.yaml``."""
 
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
-        """Appends one row; ``step`` are environment steps."""
+        """Appends one row; ``step`` is what the run's budget counts."""
         row = {STEPS_COLUMN: step, **metrics}
         new = [key for key in row if key not in self._columns]
         if new:
@@ -120,9 +123,9 @@ class MetricsFile(Logger):
             csv.writer(file).writerow([_text(row.get(key)) for key in self._columns])
 
     def rewind(self, steps: int) -> None:
-        """Drops the rows after ``steps`` environment steps."""
+        """Drops the rows after ``steps`` of the budget."""
         rows = self._rows()
-        kept = [row for row in rows if int(row[STEPS_COLUMN]) <= steps]
+        kept = [row for row in rows if int(row.get(STEPS_COLUMN) or row[OLD_STEPS_COLUMN]) <= steps]
         if len(kept) < len(rows):
             self._rewrite(kept)
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import storage
-from storage.errors import EmptyViewError
 from training.experience import Experience, check_store
 
 if TYPE_CHECKING:
@@ -19,8 +18,8 @@ class OfflineExperience(Experience):
     """Replays a fixed store; nothing is acted, and a round is k updates.
 
     The store is opened for reading. Mutable columns live in the run's directory, so that several
-    runs may learn from one store at once. ``loop.steps`` counts update steps: one for each
-    environment step that an acting run would have taken.
+    runs may learn from one store at once. ``loop.steps`` and every other number of steps in the
+    settings counts updates; that the store holds a batch was checked before.
 
     Args:
         config: The run's settings; ``replay.store`` names the store.
@@ -35,18 +34,11 @@ class OfflineExperience(Experience):
         self.store = self._resources.enter_context(storage.open(path))
         self.run_dir.mkdir(parents=True, exist_ok=True)
         self.view = self._open_view(self.store, overlay_root=self.run_dir)
-        self._steps = agent.environment_steps
+        self._steps = agent.steps
         if state:
             check_store(self.store, state)
             self.view.load_state_dict(state["view"])
             return
-        batch = self.config.agent.batch_size
-        if self.view.n_steps < batch:
-            raise EmptyViewError(
-                f"{self.store.path} shows {self.view.n_steps} steps in a window of "
-                f"{self.config.replay.window}, fewer than a batch of {batch}; collect more, or "
-                "lower agent.batch_size"
-            )
         agent.begin_learning(self.view)
 
     def _play(self, agent: ReplayAgent) -> None:

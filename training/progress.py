@@ -1,4 +1,4 @@
-"""Shows how a run is getting on, counted in environment steps."""
+"""Shows how a run is getting on, counted in what its budget counts."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Status:
     """A run at one moment."""
 
     steps: int
-    """Environment steps so far, warm-up included."""
+    """Environment steps so far, warm-up included; updates where a fixed store is learnt from."""
     budget: int
-    """Environment steps of the whole run."""
+    """The same of the whole run."""
     updates: int
     """Gradient steps so far."""
     mean_return: float
@@ -34,19 +34,24 @@ class Status:
     """Weight of the improvement against the divergence."""
     far_fraction: float
     """n_far / N."""
+    acting: bool = True
+    """Whether steps are taken in environments."""
+
+    @property
+    def unit(self) -> str:
+        """What the budget counts."""
+        return "steps" if self.acting else "updates"
 
     def line(self, speed: float) -> str:
-        """One plain line; ``speed`` in environment steps a second."""
-        percent = 100 * self.steps / self.budget
-        return f"{self.steps:,} of {self.budget:,} steps ({percent:.0f} %)  {self.numbers(speed)}"
+        """One plain line; ``speed`` in steps of the budget a second."""
+        done = f"{self.steps:,} of {self.budget:,} {self.unit}"
+        return f"{done} ({100 * self.steps / self.budget:.0f} %)  {self.numbers(speed)}"
 
     def numbers(self, speed: float) -> str:
         """Everything but the steps."""
         shown = "–" if math.isnan(self.mean_return) else f"{self.mean_return:.1f}"
-        return (
-            f"updates {self.updates:,}  return {shown}  β {self.beta:.3f}  "
-            f"far {self.far_fraction:.3f}  {speed:,.0f} steps/s"
-        )
+        acted = f"updates {self.updates:,}  return {shown}  " if self.acting else ""
+        return f"{acted}β {self.beta:.3f}  far {self.far_fraction:.3f}  {speed:,.0f} {self.unit}/s"
 
 
 class _HasStatus(Protocol):
@@ -136,7 +141,7 @@ class _Bar:
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
         self._bar = Progress(
-            TextColumn("{task.completed:,.0f} of {task.total:,.0f} steps"),
+            TextColumn("{task.completed:,.0f} of {task.total:,.0f} " + status.unit),
             BarColumn(bar_width=None),
             TextColumn("{task.percentage:3.0f} %"),
             TimeRemainingColumn(),
@@ -147,7 +152,7 @@ class _Bar:
         self._live.start()
 
     def show(self, status: Status, speed: float) -> None:
-        """Shows the state; ``speed`` in environment steps a second."""
+        """Shows the state; ``speed`` in steps of the budget a second."""
         from rich.console import Group
         from rich.text import Text
 

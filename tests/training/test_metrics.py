@@ -15,7 +15,7 @@ def test_rows_are_appended_and_a_late_key_adds_a_column(tmp_path):
     log.log_metrics({"beta": 0.1, "loss": 1 / 3}, step=128)
     log.log_metrics({"loss": 2.0}, step=192)
     assert path.read_text().splitlines() == [
-        "environment_steps,beta,loss",
+        "steps,beta,loss",
         "64,0.25,",
         f"128,0.1,{1 / 3!r}",
         "192,,2.0",
@@ -32,6 +32,22 @@ def test_a_reopened_file_goes_on_after_the_rows_it_keeps(tmp_path):
     again.log_metrics({"loss": -1.0}, step=160)
     again.rewind(1000)
     assert path.read_text().splitlines()[1:] == ["64,64.0", "128,128.0", "160,-1.0"]
+
+
+def test_a_file_from_before_the_steps_column_goes_on(tmp_path):
+    path = tmp_path / "metrics.csv"
+    path.write_text("environment_steps,beta\n64,0.5\n128,0.4\n192,0.3\n")
+    log = MetricsFile(path)
+    log.rewind(128)
+    log.log_metrics({"environment_steps": 160, "beta": 0.2}, step=160)
+    log.rewind(128)
+    log.log_metrics({"environment_steps": 144, "beta": 0.1}, step=144)
+    assert path.read_text().splitlines() == [
+        "environment_steps,beta,steps",
+        "64,0.5,",
+        "128,0.4,",
+        "144,0.1,144",
+    ]
 
 
 def test_recent_returns_keep_the_last_hundred_and_survive_their_state():

@@ -39,6 +39,11 @@ def test_plain_output_is_at_most_one_line_per_interval_without_carriage_returns(
     assert lines[-1].startswith("1,000 of 1,000 steps (100 %)")
 
 
+def test_a_run_that_takes_no_environment_steps_speaks_of_updates():
+    status = Status(300, 1000, 300, float("nan"), 0.5, 0.125, acting=False)
+    assert status.line(10.0) == ("300 of 1,000 updates (30 %)  β 0.500  far 0.125  10 updates/s")
+
+
 def test_a_short_run_without_a_terminal_says_one_line():
     stream = io.StringIO()
     _run(stream, seconds_a_round=0.1)

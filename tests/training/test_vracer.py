@@ -159,8 +159,15 @@ def test_learning_from_a_fixed_store_changes_only_the_run(tmp_path):
     resumed = run(config, tmp_path / "resumed", resume=True)
     assert differences(straight.state_dict(), resumed.state_dict()) == []
     assert rows(tmp_path / "straight") == rows(tmp_path / "resumed")
+    assert straight.experience_text == f"96 updates on {store}"
+    assert (straight.steps, straight.environment_steps) == (96, 0)
+    logged = rows(tmp_path / "straight")
+    assert [(row["steps"], row["updates"]) for row in logged] == [("96", "96")]
+    assert "environment_steps" not in logged[0]
+    halved = replace(config, loop=replace(config.loop, updates_per_step=0.5))
+    assert run(halved, tmp_path / "halved").counters.updates == 6 * ROUND
     small = replace(config, agent=replace(config.agent, batch_size=400))
-    with pytest.raises(EmptyViewError, match="steps in a window of 1000"):
+    with pytest.raises(EmptyViewError, match="fewer than a batch of 400"):
         run(small, tmp_path / "small")
 
 

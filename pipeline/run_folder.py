@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import storage
 from pipeline.nearest import nearest
-from storage.errors import ConfigError
+from storage.errors import ConfigError, SharpwaveError
 
 __all__ = ["RunFolder"]
 
@@ -18,6 +24,8 @@ _RULES: Final = {
     (True, True): "ReF-ER",
 }
 """The paper's names, by rules 1 and 2."""
+_BEFORE_STEPS: Final = ("store", "checkpoints", "overlays", "tensorboard")
+"""Folders that a run makes before its first step, besides config.yaml."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +47,75 @@ class RunFolder:
 
     @classmethod
     def unused(cls, path: Path) -> RunFolder:
-        """A run that may begin at `path`; raises `ConfigError` where something is already."""
-        if path.exists():
+        """A run that may begin at `path`; raises `ConfigError` where something is already.
+
+        What a run left that failed before its first checkpoint and its first step is nothing.
+        """
+        folder = cls(path)
+        if not path.exists() or folder.never_began():
+            return folder
+        if folder.last_checkpoint.is_file():
+            remedy = f"go on with it by `sharpwave train --resume {path}`, or choose another --name"
+        elif folder.store.is_dir():
             remedy = (
-                f"go on with it by `sharpwave train --resume {path}`, or choose another --name"
-                if cls(path).config.exists()
-                else "choose another --name"
+                f"it has no checkpoint to go on from, but {folder.store} holds steps: learn from "
+                f"them by --offline {folder.store}, and choose another --name"
             )
-            raise ConfigError(f"{path} exists already: {remedy}")
-        return cls(path)
+        else:
+            remedy = "choose another --name"
+        raise ConfigError(f"{path} exists already: {remedy}")
+
+    def never_began(self) -> bool:
+        """Whether the folder holds nothing but what a run leaves that took no step.
+
+        Such a run wrote no checkpoint and no metrics, and its store has no segment.
+        """
+        if not self.path.is_dir():
+            return False
+        names = {each.name for each in self.path.iterdir()}
+        if names - {self.config.name, *_BEFORE_STEPS}:
+            return False
+        if self.checkpoints.is_dir() and any(self.checkpoints.glob("*.ckpt")):
+            return False
+        if not self.store.exists():
+            return True
+        try:
+            with storage.open(self.store) as store:
+                return not store.segments
+        except SharpwaveError:
+            return False
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """The folder, made where it is not there, and held against other processes.
+
+        Raises:
+            ConfigError: another process trains in it.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ConfigError(
+                    f"another process is training in {self.path}: let it finish or stop it, or "
+                    "choose another --name"
+                ) from None
+            yield
+        finally:
+            os.close(descriptor)
+
+    def clear(self) -> None:
+        """Removes what a run left that never began; the folder must be held."""
+        if self.never_began():
+            for name in _BEFORE_STEPS:
+                shutil.rmtree(self.path / name, ignore_errors=True)
+
+    def discard_empty(self) -> None:
+        """Removes the folder where nothing was written into it."""
+        with suppress(OSError):
+            self.path.rmdir()
 
     def settings(self) -> dict[str, Any]:
         """The run's resolved settings, as config.yaml has them."""
@@ -80,6 +148,11 @@ class RunFolder:
     def checkpoints(self) -> Path:
         """What `--resume` and `evaluate` read."""
         return self.path / "checkpoints"
+
+    @property
+    def last_checkpoint(self) -> Path:
+        """Where the run goes on from."""
+        return self.checkpoints / "last.ckpt"
 
     @property
     def metrics(self) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 from pipeline.curve import show_curve
 from pipeline.run_folder import RunFolder
 from pipeline.settings import SettingsParser, split_words
-from storage.errors import ConfigError
+from storage.errors import CheckpointError, ConfigError
 
 if TYPE_CHECKING:
+    from training.agent import ReplayAgent
     from training.config import RunConfig
 
 __all__ = ["Run", "main", "read_config", "train"]
@@ -68,25 +70,51 @@ def train(run: Run) -> None:
 
     Raises `KeyboardInterrupt` that says what is kept when the user stops it.
     """
+    from training.preflight import check_run
+
+    config, _ = check_run(run.config)
     import training
 
-    module, data = training.build(run.config, run.folder.path)
-    trainer = training.trainer(run.config, run.folder.path)
-    print(f"{run.folder.path}: {run.config.environment.id}, {run.config.loop.steps:,} steps")
+    module, data = training.build(config, run.folder.path)
+    trainer = training.trainer(config, run.folder.path)
+    with run.folder.held():
+        try:
+            if run.checkpoint is None:
+                run.folder.clear()
+            print(f"{run.folder.path}: {config.environment.id}, {_budget(config)}")
+            _fit(trainer, module, data, run)
+        finally:
+            run.folder.discard_empty()
+    counters = module.counters
+    print(f"\n{_done(module)} in {_duration(counters.wall_time)}\n")
+    if run.folder.store.is_dir():
+        show_curve(run.folder)
+
+
+def _fit(trainer: Any, module: ReplayAgent, data: Any, run: Run) -> None:
+    """Trains; raises `KeyboardInterrupt` that says what is kept, and says so at errors."""
     try:
         trainer.fit(module, data, ckpt_path=run.checkpoint, weights_only=True)
     except SystemExit:
         if not trainer.interrupted:
             raise
+    except Exception:
+        if run.folder.last_checkpoint.is_file():
+            print(f"sharpwave: {_kept(run.folder, module)}", file=sys.stderr)
+        raise
     if trainer.interrupted:
-        raise KeyboardInterrupt(_kept(run.folder, module.environment_steps))
-    counters = module.counters
-    print(
-        f"\n{counters.environment_steps:,} steps and {counters.updates:,} updates "
-        f"in {_duration(counters.wall_time)}\n"
-    )
-    if run.folder.store.is_dir():
-        show_curve(run.folder)
+        raise KeyboardInterrupt(_kept(run.folder, module))
+
+
+def _budget(config: RunConfig) -> str:
+    if config.replay.store is None:
+        return f"{config.loop.steps:,} steps"
+    return f"{config.loop.steps:,} updates on {config.replay.store}"
+
+
+def _done(module: ReplayAgent) -> str:
+    updates = f"{module.counters.updates:,} updates"
+    return f"{module.environment_steps:,} steps and {updates}" if module.acting else updates
 
 
 def _parser() -> SettingsParser:
@@ -97,19 +125,25 @@ def _parser() -> SettingsParser:
 
 def _config(values: dict[str, Any]) -> RunConfig:
     from training.config import RunConfig
-    from training.config_file import from_mapping
+    from training.config_file import from_mapping, to_mapping
+    from training.preflight import stored_environment
 
     offline = values.pop("offline", None)
     if offline is not None:
         values.setdefault("replay", {})["store"] = offline
+    store = values.get("replay", {}).get("store")
+    if store is not None:
         values.setdefault("loop", {})["warmup"] = 0
+        if not values.get("environment", {}).get("id"):
+            values["environment"] = to_mapping(stored_environment(store))
     for name in _EXTRA:
         values.pop(name, None)
     return from_mapping(RunConfig, values)
 
 
 def _new_run(files: Sequence[str], values: dict[str, Any]) -> Run:
-    if not files and "id" not in values.get("environment", {}):
+    stored = "offline" in values or "store" in values.get("replay", {})
+    if not files and not stored and "id" not in values.get("environment", {}):
         raise ConfigError(
             "nothing to train: name a config file, as `sharpwave train configs/hopper.yaml`, "
             "or a run to go on with by --resume RUN"
@@ -120,20 +154,46 @@ def _new_run(files: Sequence[str], values: dict[str, Any]) -> Run:
 
 
 def _resumed_run(path: Path, options: Sequence[str]) -> Run:
-    from training.checkpoint import AGENT_KEY, last_checkpoint, read_checkpoint
-
     folder = RunFolder.existing(path)
     own = [option for option in options if not option.startswith(("--resume", "--runs"))]
     config = read_config([folder.config], own)
     _check_changes(read_config([folder.config]), config)
-    checkpoint = last_checkpoint(path)
-    done = int(read_checkpoint(checkpoint)[AGENT_KEY]["counters"]["environment_steps"])
+    _check_checkpoint(folder)
+    done = _checkpoint_steps(folder)
     if done >= config.loop.steps:
         raise ConfigError(
-            f"{path} has taken its {done:,} steps; go on by --loop.steps={2 * done} or another "
-            "number above that"
+            f"{path} has {'taken' if config.replay.store is None else 'done'} its {done:,} "
+            f"{_unit(config)}; go on by --loop.steps={2 * done} or another number above that"
         )
-    return Run(config, folder, checkpoint)
+    return Run(config, folder, folder.last_checkpoint)
+
+
+def _check_checkpoint(folder: RunFolder) -> None:
+    """Refuses a run that never wrote a checkpoint, with what to do instead."""
+    if folder.last_checkpoint.is_file():
+        return
+    runs = "" if folder.path.parent == Path("runs") else f" --runs={folder.path.parent}"
+    remedy = (
+        f"It took no step, so start it again by `sharpwave train {folder.config}{runs}`"
+        if folder.never_began()
+        else f"Learn from its steps by --offline {folder.store}, under another --name"
+        if folder.store.is_dir()
+        else "Start it again under another --name"
+    )
+    raise CheckpointError(
+        f"{folder.path} cannot be resumed: {folder.last_checkpoint} does not exist. {remedy}"
+    )
+
+
+def _checkpoint_steps(folder: RunFolder) -> int:
+    """Where the last checkpoint stands, in what the budget counts."""
+    from training.checkpoint import AGENT_KEY, read_checkpoint
+
+    return int(read_checkpoint(folder.last_checkpoint)[AGENT_KEY]["counters"]["environment_steps"])
+
+
+def _unit(config: RunConfig) -> str:
+    return "steps" if config.replay.store is None else "updates"
 
 
 def _check_changes(before: RunConfig, after: RunConfig) -> None:
@@ -157,17 +217,18 @@ def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _kept(folder: RunFolder, steps: int) -> str:
-    episodes = (
-        f"The episodes of {steps:,} steps are kept in {folder.store}. "
-        if folder.store.is_dir()
+def _kept(folder: RunFolder, module: ReplayAgent) -> str:
+    if not folder.last_checkpoint.is_file():
+        return "Nothing was learnt yet; start again by the same command."
+    kept = (
+        f"The episodes of {module.environment_steps:,} steps are kept in {folder.store}. "
+        if module.acting
         else ""
     )
-    if (folder.checkpoints / "last.ckpt").is_file():
-        return f"{episodes}Go on by `sharpwave train --resume {folder.path}`."
+    unit = _unit(module.config).removesuffix("s")
     return (
-        f"{episodes}No checkpoint was written yet, so the run cannot be resumed: choose another "
-        f"--name, or learn from its steps by --offline {folder.store}."
+        f"{kept}Go on from {unit} {_checkpoint_steps(folder):,} by "
+        f"`sharpwave train --resume {folder.path}`."
     )
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -13,9 +14,20 @@ import pytest
 import yaml
 
 import storage
+import training
+from pipeline.run_folder import RunFolder
 from pipeline.train import main
-from storage.errors import CheckpointError, ConfigError, EnvironmentNotFoundError
+from storage.errors import (
+    CheckpointError,
+    ConfigError,
+    EnvironmentNotFoundError,
+    NonFiniteError,
+    SamplingError,
+    SchemaMismatchError,
+    UnsupportedSpaceError,
+)
 from tests.pipeline.conftest import SMALL
+from training.checkpoint import read_checkpoint
 
 
 def test_a_run_writes_its_folder_and_nothing_else(trained: tuple[Path, str, str]) -> None:
@@ -80,8 +92,52 @@ def test_resumed_run_stays_the_same_run(run: Path) -> None:
 
 def test_resume_without_a_checkpoint_names_it(run: Path, tmp_path: Path) -> None:
     shutil.copytree(run, tmp_path / "broken", ignore=shutil.ignore_patterns("*.ckpt"))
-    with pytest.raises(CheckpointError, match=r"last\.ckpt does not exist"):
+    remedy = r"last\.ckpt does not exist\. Learn from its steps by --offline .*broken/store"
+    with pytest.raises(CheckpointError, match=remedy):
         main(["--resume", str(tmp_path / "broken"), "--loop.steps=2000"])
+    with pytest.raises(ConfigError, match=r"no checkpoint to go on from.*--offline .*broken/store"):
+        main(["--name=broken", f"--runs={tmp_path}", *SMALL])
+
+
+def test_a_run_that_failed_before_its_first_step_starts_again_by_the_same_command(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = run.resolve()
+    monkeypatch.chdir(tmp_path)
+    folder = Path("runs/again")
+    folder.mkdir(parents=True)
+    shutil.copy(run / "config.yaml", folder)
+    with storage.open(run / "store") as store:
+        storage.create(folder / "store", store.env_spec).close()
+    remedy = r"It took no step, so start it again by `sharpwave train runs/again/config\.yaml`"
+    with pytest.raises(CheckpointError, match=remedy):
+        main(["--resume", "runs/again"])
+    main(["--name=again", *SMALL, "--loop.steps=256"])
+    with storage.open(folder / "store") as store:
+        assert store.n_steps == 256
+
+
+def test_a_folder_that_another_process_trains_in_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    message = "another process is training in runs/busy"
+    with RunFolder(Path("runs/busy")).held(), pytest.raises(ConfigError, match=message):
+        main(["--name=busy", *SMALL])
+    assert os.listdir("runs/busy") == []
+
+
+def test_a_failed_run_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An environment that shows NaN at its 40th step, long before a checkpoint is due."""
+    monkeypatch.chdir(tmp_path)
+    words = ["--name=nan", *SMALL, "--environment.id=tests.training.zoo.TurnsNan"]
+    with pytest.raises(NonFiniteError):
+        main(words)
+    hint = "Go on from step 0 by `sharpwave train --resume runs/nan`"
+    assert hint in capsys.readouterr().err
+    assert Path("runs/nan/checkpoints/last.ckpt").is_file()
 
 
 def test_unknown_run_gets_the_nearest_name(run: Path) -> None:
@@ -98,6 +154,15 @@ def test_unknown_run_gets_the_nearest_name(run: Path) -> None:
         (["--environment.id=Hopper-v5", "--loop.lanes=-2"], ConfigError, "lanes is -2"),
         (["--environment.id=Hopper-v5", "--replay.window=8"], ConfigError, "window is 8"),
         (["--environment.id=Hopper-v5", "--name=a/b"], ConfigError, "name is 'a/b'"),
+        (["--environment.id=Hopper-v5", "--replay.scheme=x"], SamplingError, "choose from uniform"),
+        (["--environment.id=Hopper-v5", "--replay.overlay=a/b"], ConfigError, "overlay is 'a/b'"),
+        (["--environment.id=Hopper-v5", "--loop.steps=99"], ConfigError, "warmup is 10,000 of"),
+        (["--environment.id=CartPole-v1"], UnsupportedSpaceError, "Discrete"),
+        (
+            ["--environment.id=Hopper-v5", '--logging.loggers=[{"class_path": "no.Logger"}]'],
+            ConfigError,
+            "cannot be made",
+        ),
         (["--offline=nowhere", "--environment.id=Hopper-v5"], Exception, "nowhere"),
     ],
 )
@@ -121,9 +186,28 @@ def test_offline_learns_from_a_store_it_leaves_alone(
     monkeypatch.chdir(tmp_path)
     before = storage.content_hash("store")
     main([*SMALL, "--name=off", "--offline=store", "--loop.steps=64"])
-    assert "64 updates" in capsys.readouterr().out
+    shown = capsys.readouterr()
+    assert "runs/off: InvertedPendulum-v5, 64 updates on store\n" in shown.out
+    assert "\n64 updates in " in shown.out
+    assert "64 of 64 updates (100 %)" in shown.err
+    assert " steps" not in shown.out.split("inspect")[0] + shown.err
     assert storage.content_hash("store") == before
     assert not Path("runs/off/store").exists()
+    agent = training.load("runs/off")
+    assert agent.experience_text == "64 updates on store"
+    small = [word for word in SMALL if "environment" not in word]
+    main([*small, "--name=own", "--offline=store", "--loop.steps=64"])
+    kept = yaml.safe_load(Path("runs/own/config.yaml").read_text())
+    assert kept["environment"]["id"] == "InvertedPendulum-v5"
+    with pytest.raises(SchemaMismatchError, match="holds steps of InvertedPendulum-v5"):
+        main(["--environment.id=Hopper-v5", "--name=other", "--offline=store"])
+    assert sorted(os.listdir("runs")) == ["off", "own"]
+
+
+def _steps(checkpoint: Path) -> int:
+    if not checkpoint.exists():
+        return 0
+    return int(read_checkpoint(checkpoint)["sharpwave"]["counters"]["environment_steps"])
 
 
 def test_interrupted_run_says_how_to_resume_and_does(tmp_path: Path, sharpwave) -> None:
@@ -139,12 +223,14 @@ def test_interrupted_run_says_how_to_resume_and_does(tmp_path: Path, sharpwave) 
     )
     checkpoint = tmp_path / "runs/cut/checkpoints/last.ckpt"
     deadline = time.monotonic() + 120
-    while not checkpoint.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    while _steps(checkpoint) == 0 and time.monotonic() < deadline:
+        time.sleep(0.2)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    assert "Go on by `sharpwave train --resume runs/cut`" in err
+    found = re.search(r"Go on from step ([\d,]+) by `sharpwave train --resume runs/cut`", err)
+    assert found, err
+    assert int(found[1].replace(",", "")) == _steps(checkpoint) > 0
     assert "Traceback" not in err
     assert "graceful" not in err
     with storage.open(tmp_path / "runs/cut/store") as store:

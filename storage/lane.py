@@ -48,7 +48,10 @@ class OpenEpisode:
 
 def exact(value: Any, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
     """The value in a column's dtype and shape; SchemaMismatchError when that changes it."""
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise SchemaMismatchError(f"{name}: {value!r} is no array ({error})") from None
     if array.dtype == dtype and array.shape == shape:
         return array
     if array.shape != shape or array.dtype.kind not in "biuf":
@@ -70,7 +73,10 @@ def exact(value: Any, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -
 
 def rounded(value: Any, name: str, size: int) -> np.ndarray[Any, Any]:
     """Policy numbers as float32 (size,); SchemaMismatchError for another count."""
-    array = np.asarray(value, dtype=np.float32)
+    try:
+        array = np.asarray(value, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise SchemaMismatchError(f"{name}: {value!r} is no array of numbers ({error})") from None
     if array.shape != (size,):
         raise SchemaMismatchError(
             f"{name}: got shape {array.shape}, the column holds ({size},) float32 numbers"
@@ -158,7 +164,12 @@ class Lane:
         row = segment.rows
         segment.ensure(row + 2)
         self.allocated = segment.allocated
-        values = self._finite(observation, number)
+        try:
+            values = self._finite(observation, number)
+        except SchemaMismatchError as error:
+            raise SchemaMismatchError(
+                f"first observation of lane {self.index}, episode {number}: {error}"
+            ) from None
         note = OpenEpisodeNote(row, seed, number, time.time_ns())
         write_note(segment.paths.open_episode(segment.id), note)
         segment.arrays["kind"][row] = RowKind.NEVER_WRITTEN
@@ -188,6 +199,12 @@ class Lane:
                     f"is not finite: {values[-1]!r}. The episode was not begun; reset again."
                 )
         return values
+
+    @property
+    def place(self) -> str:
+        """Where the step that is being stored belongs."""
+        steps = self.row - self.start
+        return f"lane {self.index}, episode {self.lane_episode}, step {steps}"
 
     def store_leaves(self, leaves: tuple[Leaf, ...], value: Any, row: int) -> None:
         """Store a nested value's parts in one row."""

@@ -24,7 +24,7 @@ from storage.errors import (
     StoreNotFoundError,
 )
 from storage.layout import FORMAT_VERSION, StorePaths, segment_id
-from storage.schema import Schema, StackPadding, make_schema
+from storage.schema import Schema, StackPadding, check_names, make_schema
 from storage.store import Mode, Store
 from storage.zarr_metadata import encode, group_document
 
@@ -59,6 +59,7 @@ def create(
         first_stack_padding=first_stack_padding,
         life_loss=life_loss,
     )
+    check_names(schema)
     root = _place(path)
     with _making(root):
         if root.exists() and (not root.is_dir() or any(root.iterdir())):

@@ -7,11 +7,16 @@ from storage.lane import Lane
 from storage.layout import BehaviourKind
 from storage.schema import Schema
 
-__all__ = ["bad_step", "no_column", "no_parameters"]
+__all__ = ["bad_step", "misfit", "no_column", "no_parameters"]
+
+
+def misfit(line: Lane, error: Exception | str) -> SchemaMismatchError:
+    """A value of the wrong shape, dtype or kind, with the place of its step."""
+    return SchemaMismatchError(f"{line.place}: {error}")
 
 
 def bad_step(
-    line: Lane, code: int
+    line: Lane, code: int, *, ends: bool = False
 ) -> ActionOutOfBoundsError | NonFiniteError | SchemaMismatchError:
     """The error for what the step kernel found; call it before the rows are cleared."""
     column, out_of_bounds = line.plan.meaning(code)
@@ -21,7 +26,7 @@ def bad_step(
             f"unknown behaviour_kind on lane {line.index}; give one of {kinds}"
         )
     observed = column in {leaf.name for leaf in line.schema.observation}
-    where = f"lane {line.index}, episode {line.lane_episode}, step {line.row - line.start}"
+    where = line.place
     value = "nan or inf"
     if column != "reward":
         value = repr(line.bound().arrays[column][line.row + observed].tolist())
@@ -31,9 +36,13 @@ def bad_step(
             f"{column} {value} at {where} is outside {space}. Nothing of the step was stored; "
             "clip the action before env.step, and store what the environment received."
         )
+    found = f"{column} is not finite ({value}) at {where}; nothing of the step was stored"
+    if ends:
+        return NonFiniteError(f"{found}, and the episode ends before it")
     return NonFiniteError(
-        f"{column} is not finite ({value}) at {where}; nothing of the step was stored. Call "
-        "end(lane) to keep the steps before it, or write with nonfinite='end_episode'."
+        f"{found}. To end such episodes before that step and go on, collect with "
+        "--nonfinite=end_episode, train with --loop.nonfinite=end_episode, or in Python write with "
+        "nonfinite='end_episode'; end(lane) keeps the steps before it."
     )
 
 

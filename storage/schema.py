@@ -8,16 +8,25 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from storage.errors import ConfigError
+from storage.errors import ConfigError, UnsupportedSpaceError
 from storage.spaces import Leaf, flatten_space, is_box, little_endian, probabilities
 
 if TYPE_CHECKING:
     from gymnasium import Space
 
-__all__ = ["BehaviourFamily", "Column", "InfoKey", "Schema", "StackPadding", "make_schema"]
+__all__ = [
+    "BehaviourFamily",
+    "Column",
+    "InfoKey",
+    "Schema",
+    "StackPadding",
+    "check_names",
+    "make_schema",
+]
 
 BehaviourFamily = Literal["gaussian", "categorical", "unknown"]
 StackPadding = Literal["zero", "repeat"]
+_LONGEST_NAME = 200
 _FAMILIES = ("gaussian", "categorical", "unknown")
 _PADDINGS = (None, "zero", "repeat")
 
@@ -182,6 +191,18 @@ def _standard_columns(raw_action_size: int, behaviour_size: int) -> list[Column]
         Column("behaviour_kind", np.dtype("u1")),
         Column("policy_update", np.dtype("<i8")),
     ]
+
+
+def check_names(schema: Schema) -> None:
+    """Raise UnsupportedSpaceError for a column whose name a file system may not take."""
+    for column in schema.columns:
+        size = len(column.name.encode(errors="surrogatepass"))
+        if size > _LONGEST_NAME:
+            raise UnsupportedSpaceError(
+                f"the column {column.name[:60]!r}… has a name of {size} bytes; columns are folders "
+                f"whose names hold at most {_LONGEST_NAME} here. Use shorter keys in the space or "
+                "info, or rename them in a wrapper."
+            )
 
 
 def make_schema(

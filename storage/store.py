@@ -231,14 +231,25 @@ class Store:
         from storage.problems import require_whole
         from storage.salvage import salvage
         from storage.writer import Writer
-        from storage.writer_settings import WriterSettings, capacity_for, default_row_budget
+        from storage.writer_settings import (
+            WriterSettings,
+            capacity_for,
+            default_row_budget,
+            is_count,
+        )
 
         self.require_writable("a writer")
         require_whole(self)
-        if lanes < 1 or publish_interval < 0 or nonfinite not in ("refuse", "end_episode"):
+        counts = {"lanes": lanes, "window": window}
+        if row_budget is not None:
+            counts["row_budget"] = row_budget
+        for name, value in counts.items():
+            if not is_count(value):
+                raise ConfigError(f"{name}={value!r}: give a whole number from 1")
+        if publish_interval < 0 or nonfinite not in ("refuse", "end_episode"):
             raise ConfigError(
-                f"lanes={lanes}, publish_interval={publish_interval}, nonfinite={nonfinite!r}: "
-                "give at least 1 lane, an interval from 0 s, and 'refuse' or 'end_episode'"
+                f"publish_interval={publish_interval}, nonfinite={nonfinite!r}: give an interval "
+                "from 0 s, and 'refuse' or 'end_episode'"
             )
         budget = row_budget or default_row_budget(window, lanes)
         settings = WriterSettings(

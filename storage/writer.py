@@ -21,7 +21,7 @@ from storage.errors import (
 from storage.lane import OPEN, Lane, OpenEpisode, exact, rounded
 from storage.layout import BehaviourKind, Ending, StorePaths
 from storage.position import StorePosition
-from storage.refusal import bad_step, no_column, no_parameters
+from storage.refusal import bad_step, misfit, no_column, no_parameters
 from storage.schema import Schema
 from storage.writer_position import capture, restore
 from storage.writer_settings import WriterSettings
@@ -154,55 +154,61 @@ class Writer:
         if successor >= line.allocated:
             line.grow()
         present = -1
-        if line.plain:
-            if (
-                type(observation) is not np.ndarray
-                or observation.dtype is not line.observation_dtype
-                or observation.shape != line.observation_shape
-            ):
-                observation = self._exact(observation, 0)
-            if (
-                type(action) is not np.ndarray
-                or action.dtype is not line.action_dtype
-                or action.shape != line.action_shape
-            ):
-                action = self._exact(action, 1)
-            line.observations[successor] = observation
-            line.actions[row] = action
-        else:
-            line.store_leaves(self._schema.action, action, row)
-            line.store_leaves(self._schema.observation, observation, successor)
-        raw_actions = line.raw_actions
-        if raw_action is None:
-            present &= ~line.plan.raw_action_bit
-            if raw_actions is not None:
-                raw_actions[row] = np.nan
-        else:
-            if raw_actions is None:
-                raise no_column(self._schema, "raw_action", lane)
-            if type(raw_action) is not np.ndarray or raw_action.shape != line.raw_shape:
-                raw_action = rounded(raw_action, "raw_action", self._schema.raw_action_size)
-            raw_actions[row] = raw_action
-        behaviours = line.behaviours
-        if behaviour is None:
-            present &= ~line.plan.behaviour_bit
-            if behaviours is not None:
-                behaviours[row] = np.nan
-            if behaviour_kind in _PARAMETRIC:
-                raise no_parameters(self._schema, behaviour_kind, lane)
-        else:
-            if behaviours is None:
-                raise no_column(self._schema, "behaviour", lane)
-            if type(behaviour) is not np.ndarray or behaviour.shape != line.behaviour_shape:
-                behaviour = rounded(behaviour, "behaviour", self._schema.behaviour_size)
-            behaviours[row] = behaviour
-            if not behaviour_kind:
-                behaviour_kind = self._family_kind
-        if type(behaviour_kind) is not int:
-            behaviour_kind = int(behaviour_kind)  # numba is slow to take an IntEnum
-        if line.schema.info:
-            line.store_info(successor, info)
-        reward = float(reward)
+        try:
+            if line.plain:
+                if (
+                    type(observation) is not np.ndarray
+                    or observation.dtype is not line.observation_dtype
+                    or observation.shape != line.observation_shape
+                ):
+                    observation = self._exact(observation, 0)
+                if (
+                    type(action) is not np.ndarray
+                    or action.dtype is not line.action_dtype
+                    or action.shape != line.action_shape
+                ):
+                    action = self._exact(action, 1)
+                line.observations[successor] = observation
+                line.actions[row] = action
+            else:
+                line.store_leaves(self._schema.action, action, row)
+                line.store_leaves(self._schema.observation, observation, successor)
+            raw_actions = line.raw_actions
+            if raw_action is None:
+                present &= ~line.plan.raw_action_bit
+                if raw_actions is not None:
+                    raw_actions[row] = np.nan
+            else:
+                if raw_actions is None:
+                    raise no_column(self._schema, "raw_action", lane)
+                if type(raw_action) is not np.ndarray or raw_action.shape != line.raw_shape:
+                    raw_action = rounded(raw_action, "raw_action", self._schema.raw_action_size)
+                raw_actions[row] = raw_action
+            behaviours = line.behaviours
+            if behaviour is None:
+                present &= ~line.plan.behaviour_bit
+                if behaviours is not None:
+                    behaviours[row] = np.nan
+                if behaviour_kind in _PARAMETRIC:
+                    raise no_parameters(self._schema, behaviour_kind, lane)
+            else:
+                if behaviours is None:
+                    raise no_column(self._schema, "behaviour", lane)
+                if type(behaviour) is not np.ndarray or behaviour.shape != line.behaviour_shape:
+                    behaviour = rounded(behaviour, "behaviour", self._schema.behaviour_size)
+                behaviours[row] = behaviour
+                if not behaviour_kind:
+                    behaviour_kind = self._family_kind
+            if type(behaviour_kind) is not int:
+                behaviour_kind = int(behaviour_kind)  # numba is slow to take an IntEnum
+            if line.schema.info:
+                line.store_info(successor, info)
+        except (TypeError, ValueError) as error:
+            raise misfit(line, error) from error
+        try:
+            reward = float(reward)
+        except (TypeError, ValueError):
+            raise misfit(line, f"reward: {reward!r} is no number") from None
         bad = self._store_step(
             line.plan_address,
             row,
@@ -295,6 +301,9 @@ class Writer:
                 line.unbind()
             line.state = None
         _attempt(self._committer.close, errors)
+        if self.nonfinite_episodes > 1:
+            count = f"{self.nonfinite_episodes:,}"
+            _logger.warning("%s episodes ended before a step that was not finite", count)
         if self._on_close is not None:
             _attempt(self._on_close, errors)
         self._closed = True
@@ -341,11 +350,13 @@ class Writer:
 
     def _refuse(self, line: Lane, bad: int) -> EpisodeRecord | None:
         """Undo a step that failed its checks, then raise or end the episode before it."""
-        error = bad_step(line, bad)
+        ends = self._settings.nonfinite == "end_episode"
+        error = bad_step(line, bad, ends=ends)
         line.clear(line.row + 1, keep_observation=False)
         line.clear(line.row, keep_observation=True)
-        if not isinstance(error, NonFiniteError) or self._settings.nonfinite == "refuse":
+        if not ends or not isinstance(error, NonFiniteError):
             raise error
-        _logger.warning("%s The episode ends before that step.", error)
+        if not self.nonfinite_episodes:
+            _logger.warning("%s. More of them are counted, and told at the end.", error)
         self.nonfinite_episodes += 1
         return self._committer.end(line)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from storage.errors import ConfigError
-from storage.layout import DEFAULT_CAPACITY, INNER_ROWS, align_up
+from storage.layout import DEFAULT_CAPACITY, INNER_ROWS
 
-__all__ = ["Nonfinite", "WriterSettings", "capacity_for", "default_row_budget"]
+__all__ = ["Nonfinite", "WriterSettings", "capacity_for", "default_row_budget", "is_count"]
 
 _LARGEST_CAPACITY = 2**22
 Nonfinite = Literal["refuse", "end_episode"]
@@ -45,6 +45,13 @@ def capacity_for(asked: int | None, budget: int, longest: int | None) -> int:
     if asked is None:
         wished = max(DEFAULT_CAPACITY, _power_of_two(budget + (longest or 0) + 1))
         return min(wished, _LARGEST_CAPACITY)
-    if asked < 2:
-        raise ConfigError(f"capacity={asked}: a segment holds at least 2 rows")
-    return align_up(asked, INNER_ROWS)
+    if not is_count(asked) or asked % INNER_ROWS:
+        raise ConfigError(
+            f"capacity={asked!r}: a segment holds a positive multiple of {INNER_ROWS} rows"
+        )
+    return asked
+
+
+def is_count(value: object) -> bool:
+    """Whether the value is an int from 1."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1

@@ -10,8 +10,10 @@ from gymnasium import spaces
 import storage
 from storage.errors import (
     ActionOutOfBoundsError,
+    ConfigError,
     NonFiniteError,
     SchemaMismatchError,
+    UnsupportedSpaceError,
 )
 from storage.layout import Ending
 from tests.storage.zoo import spec
@@ -59,6 +61,14 @@ def rows(store: storage.Store, name: str) -> list:
         ({"action": np.zeros((1, 2))}, SchemaMismatchError, r"shape \(1, 2\)"),
         ({"action": np.array([0.1, 0.2])}, SchemaMismatchError, "float64 values .* as float32"),
         ({"observation": np.array(["a", "b", "c"])}, SchemaMismatchError, "dtype <U1"),
+        ({"observation": np.zeros(4)}, SchemaMismatchError, "lane 0, episode 0, step 1: obs"),
+        ({"observation": [[1, 2], 3]}, SchemaMismatchError, "lane 0, episode 0, step 1: obs"),
+        ({"action": np.zeros(3)}, SchemaMismatchError, "lane 0, episode 0, step 1: action"),
+        ({"raw_action": [1.0]}, SchemaMismatchError, "lane 0, episode 0, step 1: raw_action"),
+        ({"raw_action": "x"}, SchemaMismatchError, "step 1: raw_action: 'x' is no array"),
+        ({"behaviour": np.ones(3)}, SchemaMismatchError, "lane 0, episode 0, step 1: behaviour"),
+        ({"reward": None}, SchemaMismatchError, "lane 0, episode 0, step 1: reward: None"),
+        ({"reward": float("nan")}, NonFiniteError, "--loop.nonfinite=end_episode.*in Python"),
     ],
 )
 def test_bad_steps_are_refused_and_leave_nothing(
@@ -180,3 +190,72 @@ def test_given_arrays_are_neither_changed_nor_kept(store: storage.Store) -> None
         action[:] = 9
     assert rows(store, "observation") == [[1, 1, 1], [1, 1, 1]]
     assert rows(store, "action") == [[1, 2], [0, 0]]
+
+
+def test_a_first_observation_that_does_not_fit_is_placed(store: storage.Store) -> None:
+    with (
+        store.writer(lanes=2) as writer,
+        pytest.raises(SchemaMismatchError, match="first observation of lane 1, episode 7: obs"),
+    ):
+        writer.begin(1, np.zeros(4), lane_episode=7)
+
+
+def test_a_nested_value_that_does_not_fit_is_placed(tmp_path: Path) -> None:
+    space = spaces.Dict({"x": spaces.Discrete(2), "y": spaces.Discrete(2)})
+    store = storage.create(tmp_path / "store", spec(space, spaces.Discrete(2)))
+    step = {"action": 1, "reward": 0.0, "terminated": False, "truncated": False}
+    with store.writer() as writer:
+        writer.begin(0, {"x": 0, "y": 1})
+        with pytest.raises(SchemaMismatchError, match=r"step 0: no value .*observation\.y"):
+            writer.step(0, **step, observation={"x": 0})
+
+
+def test_many_episodes_that_are_not_finite_are_told_twice(store: storage.Store, caplog) -> None:
+    with store.writer(nonfinite="end_episode") as writer:
+        for _ in range(5):
+            writer.begin(0, np.zeros(3))
+            writer.step(0, **GOOD)
+            writer.step(0, **(GOOD | {"reward": float("nan")}))
+    first, last = [record.getMessage() for record in caplog.records]
+    assert "lane 0, episode 0, step 1" in first
+    assert "--nonfinite" not in first
+    assert last.startswith("5 episodes ended before a step")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"lanes": 0},
+        {"lanes": 1.5},
+        {"lanes": True},
+        {"row_budget": 0},
+        {"row_budget": -1},
+        {"window": 0},
+        {"capacity": 0},
+        {"capacity": -256},
+        {"capacity": 1000},
+        {"capacity": 256.0},
+    ],
+)
+def test_impossible_writers(store: storage.Store, change: dict) -> None:
+    (name,) = change
+    with pytest.raises(ConfigError, match=f"{name}="):
+        store.writer(**change)
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "..\\x", "a b", "\u00e9", "x" * 201])
+def test_impossible_overlay_names(store: storage.Store, name: str) -> None:
+    with pytest.raises(ConfigError, match="overlay name"):
+        store.overlay(name, mode="r+")
+    assert list(store.paths.overlays.iterdir()) == []
+
+
+def test_a_column_name_that_no_folder_can_have(tmp_path: Path) -> None:
+    names = ("k" * 189, "\u00e9" * 100)
+    for name in names:
+        space = spaces.Dict({name: spaces.Discrete(2)})
+        with pytest.raises(UnsupportedSpaceError, match=r"name of 2.* bytes"):
+            storage.create(tmp_path / "store", spec(space, spaces.Discrete(2)))
+    space = spaces.Dict({"k" * 188: spaces.Discrete(2)})
+    assert storage.create(tmp_path / "store", spec(space, spaces.Discrete(2))).n_rows == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["store"]

@@ -413,4 +413,4 @@ def test_publishing_is_throttled_but_complete_at_close(tmp_path: Path) -> None:
 
 def test_capacity_has_an_end() -> None:
     assert capacity_for(None, 1024, 10**9) == 2**22
-    assert capacity_for(1000, 1024, None) == 1024
+    assert capacity_for(1024, 512, None) == 1024

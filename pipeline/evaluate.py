@@ -87,7 +87,9 @@ def _summary(agent: ReplayAgent, episodes: list[Episode]) -> dict[str, Any]:
     returns = np.array([episode.episode_return for episode in episodes])
     return {
         "environment": agent.config.environment.id,
+        "trained_for": agent.experience_text,
         "training_steps": agent.environment_steps,
+        "training_updates": agent.counters.updates,
         "episodes": len(episodes),
         "mean_return": float(returns.mean()),
         "deviation": float(returns.std()),
@@ -102,7 +104,7 @@ def _summary(agent: ReplayAgent, episodes: list[Episode]) -> dict[str, Any]:
 def _text(summary: dict[str, Any]) -> str:
     count = summary["episodes"]
     return (
-        f"{summary['checkpoint']}: written after {summary['training_steps']:,} steps\n"
+        f"{summary['checkpoint']}: written after {summary['trained_for']}\n"
         f"{summary['environment']}, {count} greedy episode{'' if count == 1 else 's'}\n"
         f"return {summary['mean_return']:,.1f} ± {summary['deviation']:,.1f}"
         f"  ({summary['smallest']:,.1f} to {summary['largest']:,.1f})"

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from pipeline.evaluate import main
+from pipeline.train import main as train
 from storage.errors import CheckpointError, ConfigError
-from tests.pipeline.conftest import run_in
+from tests.pipeline.conftest import SMALL, run_in
 
 
 def test_numbers_are_repeatable(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -34,6 +35,21 @@ def test_text_says_which_checkpoint_was_taken(
     text = capsys.readouterr().out
     assert text.startswith(f"{run}/checkpoints/best.ckpt: written after ")
     assert "InvertedPendulum-v5, 1 greedy episode\n" in text
+
+
+def test_a_policy_that_learnt_from_a_store_counts_updates(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = (run / "store").absolute()
+    monkeypatch.chdir(tmp_path)
+    small = [word for word in SMALL if "loop.steps" not in word]
+    train([*small, "--name=offline", f"--offline={store}", "--loop.steps=64"])
+    capsys.readouterr()
+    main(["runs/offline", "--episodes=1"])
+    assert f"ckpt: written after 64 updates on {store}\n" in capsys.readouterr().out
+    main(["runs/offline", "--episodes=1", "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert (told["training_steps"], told["training_updates"]) == (0, 64)
 
 
 def test_the_run_s_last_checkpoint(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

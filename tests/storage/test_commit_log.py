@@ -92,8 +92,25 @@ def test_records_that_do_not_follow_each_other_are_corruption(path: Path) -> Non
     appender = LogAppender(path, 2)
     appender.episode(record(2, 99))
     appender.close()
-    with pytest.raises(CorruptStoreError, match=r"record 2 of .* does not follow"):
+    with pytest.raises(CorruptStoreError, match=r"record 2 of .* does not follow") as caught:
         CommitLog(path)
+    says = str(caught.value)
+    assert "the 2 episodes before it are good" in says
+    assert (
+        "move log/000007.log, log/000007.open, steps.zarr/000007 and episodes/000007.arrow" in says
+    )
+    keep = len(HEADER.encode()) + 2 * SIZE
+    assert f"truncate -s {keep} {path}" in says
+    os.truncate(path, keep)
+    assert len(CommitLog(path).records) == 2
+
+
+def test_a_seal_alone_is_read(path: Path) -> None:
+    appender = LogAppender(path, 2)
+    appender.seal(0, 0, 0, 5)
+    appender.close()
+    log = CommitLog(path)
+    assert (log.sealed, log.rows, log.sequence) == (True, 0, 1)
 
 
 def test_a_replaced_log_is_read_anew(path: Path) -> None:

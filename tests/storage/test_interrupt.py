@@ -288,5 +288,5 @@ def test_ctrl_c_at_random_instants(store: storage.Store) -> None:
 @pytest.mark.soak
 def test_ctrl_c_at_many_random_instants(store: storage.Store) -> None:
     rng = np.random.default_rng(1)
-    for _ in range(120):
+    for _ in range(40):
         ctrl_c(store, float(rng.uniform(0.0, 0.3)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,15 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import storage
+from pipeline.collectable import check_environment, check_not_of_a_run, check_seed
 from pipeline.settings import SettingsParser, split_words
 from pipeline.summary import disk_use
 from pipeline.summary_table import byte_text
 from storage.disk_need import disk_need
-from storage.errors import ConfigError, SchemaMismatchError
+from storage.errors import ConfigError, NonFiniteError, SharpwaveError
 from training.environment import EnvironmentConfig
 
 if TYPE_CHECKING:
     from storage import EnvironmentSpec, Store
+    from storage.segment import SegmentInfo
     from training.collector import Collector
     from training.policy import Policy
 
@@ -92,17 +95,54 @@ def collect(config: CollectConfig) -> None:
     spec = describe_environment(config.environment)
     policy, update = _policy(config, spec)
     with _store(config, spec) as store:
-        before = store.n_steps, store.n_episodes
+        salvaged = _salvaged(store)
+        check_seed(store, config.seed)
+        before = {segment.id for segment in store.segments}
         _announce(config, store)
-        interrupted = _act(config, store, policy, update)
+        try:
+            interrupted = _act(config, store, policy, update)
+        except SharpwaveError as error:
+            store.refresh()
+            error.add_note(f"Kept: {_kept(config, store, before)}.")
+            raise
         store.refresh()
-        steps, episodes = store.n_steps - before[0], store.n_episodes - before[1]
-        total = byte_text(disk_use(store.path)["total"])
-    taken = f"{_counted(steps, 'step')} in {_counted(episodes, 'episode')}"
-    kept = f"{taken} {'is' if steps == 1 else 'are'} in {config.store} ({total} in all)"
+        kept = _kept(config, store, before)
+        steps = sum(segment.steps for segment in _own(config, store, before))
+    if salvaged:
+        print(f"also salvaged {_counted(salvaged, 'step')} of a dead writer")
     if interrupted:
         raise KeyboardInterrupt(f"{kept}. Collect more by the same command with another --seed.")
-    print(f"{kept}\nsharpwave inspect {config.store}")
+    if not steps:
+        raise NonFiniteError(
+            f"none of the {_counted(config.steps, 'step')} could be stored in {config.store}: "
+            "every episode's first step was not finite (nan or inf); correct the environment"
+        )
+    print(f"{kept}\nsharpwave inspect {shlex.quote(config.store)}")
+
+
+def _run_name(config: CollectConfig) -> str:
+    return config.run or f"collect-{config.seed}"
+
+
+def _own(config: CollectConfig, store: Store, before: set[int]) -> list[SegmentInfo]:
+    """The segments that this collection wrote: neither what it salvaged nor other writers'."""
+    name = _run_name(config)
+    return [each for each in store.segments if each.id not in before and each.run == name]
+
+
+def _kept(config: CollectConfig, store: Store, before: set[int]) -> str:
+    own = _own(config, store, before)
+    steps, episodes = sum(each.steps for each in own), sum(each.episodes for each in own)
+    taken = f"{_counted(steps, 'step')} in {_counted(episodes, 'episode')}"
+    total = byte_text(disk_use(store.path)["total"])
+    return f"{taken} {'is' if steps == 1 else 'are'} in {config.store} ({total} in all)"
+
+
+def _salvaged(store: Store) -> int:
+    """Steps of episodes that dead writers left open, which are committed now."""
+    from storage.salvage import salvage
+
+    return sum(record.length for record in salvage(store).episodes)
 
 
 def _act(config: CollectConfig, store: Store, policy: Policy, update: int) -> bool:
@@ -114,12 +154,11 @@ def _act(config: CollectConfig, store: Store, policy: Policy, update: int) -> bo
     lanes = EnvLanes([partial(make_environment, config.environment)] * config.lanes)
     try:
         with store.writer(
-            lanes=config.lanes,
-            run=config.run or f"collect-{config.seed}",
-            nonfinite=config.nonfinite,
-            seal=True,
+            lanes=config.lanes, run=_run_name(config), nonfinite=config.nonfinite, seal=True
         ) as writer:
-            collector = Collector(lanes, writer, policy, seed=config.seed)
+            collector = Collector(
+                lanes, writer, policy, seed=config.seed, nonfinite=config.nonfinite
+            )
             collector.policy_update = update
             _advance(collector, config.steps)
     except KeyboardInterrupt:
@@ -175,29 +214,11 @@ def _store(config: CollectConfig, spec: EnvironmentSpec) -> Iterator[Store]:
     else:
         store = storage.open(path, mode="r+")
     try:
-        _check_store(config, spec, store)
+        check_not_of_a_run(store)
+        check_environment(store, spec)
         yield store
     finally:
         store.close()
-
-
-def _check_store(config: CollectConfig, spec: EnvironmentSpec, store: Store) -> None:
-    from training.collector import reset_seed
-
-    for name in ("observation_space", "action_space"):
-        there, here = getattr(store.env_spec, name), getattr(spec, name)
-        if there != here:
-            raise SchemaMismatchError(
-                f"{store.path} holds steps of {store.env_spec.id} with {name} {there}, but "
-                f"{spec.id} has {here}; give another --store"
-            )
-    first = reset_seed(config.seed, 0, 0)
-    used = (store.records(s.id) for s in store.segments)
-    if any(first in records["seed"][records["seed_known"]] for records in used):
-        raise ConfigError(
-            f"{store.path} was collected with --seed={config.seed} before: the same episodes would "
-            "be written again. Give another --seed."
-        )
 
 
 def _announce(config: CollectConfig, store: Store) -> None:

@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+import yaml
 
 import storage
 
@@ -51,7 +52,7 @@ class LearningCurve:
 
 def read_learning_curve(run: Path) -> LearningCurve:
     """Reads `run`/store and `run`/metrics.csv; a run that just began gives empty arrays."""
-    steps, returns = _episodes(run / "store")
+    steps, returns = _episodes(run / "store", _name(run / "config.yaml"))
     schedule = _lines(run / "metrics.csv", "beta", "far_fraction")
     greedy = _lines(run / "metrics.csv", "evaluation_return")
     warmup, far_target = _marks(run / "config.yaml")
@@ -73,10 +74,20 @@ def running_mean(values: Numbers, window: int) -> Numbers:
     return np.asarray((sums[ends] - sums[starts]) / (ends - starts), dtype=np.float64)
 
 
-def _episodes(path: Path) -> tuple[Numbers, Numbers]:
+def _name(path: Path) -> str | None:
+    """The run's name, which its segments bear; None without settings."""
+    if not path.is_file():
+        return None
+    name = yaml.safe_load(path.read_text(encoding="utf-8")).get("name")
+    return None if name is None else str(name)
+
+
+def _episodes(path: Path, name: str | None) -> tuple[Numbers, Numbers]:
+    """Ends and returns of the run's own episodes, whoever else wrote into its store."""
     store = storage.open(path)
     try:
-        parts = [store.records(segment.id) for segment in store.segments]
+        own = [each for each in store.segments if name is None or each.run == name]
+        parts = [store.records(segment.id) for segment in own]
     finally:
         store.close()
     if not any(len(part) for part in parts):
@@ -100,8 +111,6 @@ def _lines(path: Path, *columns: str) -> Numbers:
 
 def _marks(path: Path) -> tuple[int | None, float | None]:
     """The warm-up and D of the run's settings."""
-    import yaml
-
     if not path.exists():
         return None, None
     kept = yaml.safe_load(path.read_text(encoding="utf-8"))

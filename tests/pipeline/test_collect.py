@@ -1,22 +1,28 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import storage
 from pipeline.collect import main
+from pipeline.learning_curve import read_learning_curve
 from pipeline.summary_table import byte_text
 from storage import BehaviourKind, Ending
 from storage.errors import (
     CheckpointError,
     ConfigError,
     EnvironmentNotFoundError,
+    NonFiniteError,
     SchemaMismatchError,
     StoreExistsError,
 )
+from tests.training.zoo import Drift
 
 
 def collect(path: Path, *options: str, steps: int = 60) -> None:
@@ -75,10 +81,10 @@ def test_a_finished_collection_is_sealed_and_trimmed(tmp_path: Path) -> None:
 
 
 def test_one_of_a_thing_is_singular(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["--steps=30", f"--store={tmp_path / 's'}"]
-    main(["Pendulum-v1", *words])
+    words = ["Pendulum-v1", f"--store={tmp_path / 's'}"]
+    main([*words, "--steps=30"])
     assert f"30 steps in 1 episode are in {tmp_path / 's'} (" in capsys.readouterr().out
-    main(["Pendulum-v1", *words, "--steps=1", "--seed=2"])
+    main([*words, "--steps=1", "--seed=2"])
     out = capsys.readouterr().out
     assert "Pendulum-v1: 1 step takes up to" in out
     assert f"1 step in 1 episode is in {tmp_path / 's'} (" in out
@@ -148,3 +154,105 @@ def test_a_store_of_other_spaces_is_refused(tmp_path: Path) -> None:
 def test_a_checkpoint_of_other_spaces_is_refused(run: Path, tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="was made for InvertedPendulum-v5"):
         main(["Hopper-v5", "--steps=9", f"--policy={run}", f"--store={tmp_path / 's'}"])
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        (
+            ["Pendulum-v1"],
+            ["Pendulum-v1", "--environment.kwargs={g: 3.0}"],
+            "environment.kwargs {}.*3.0",
+        ),
+        (
+            [
+                "Pendulum-v1",
+                "--environment.wrappers=[{class_path: ClipReward, kwargs: {min_reward: -1.0}}]",
+            ],
+            ["Pendulum-v1"],
+            r"environment.wrappers .*ClipReward.*has \[\]",
+        ),
+        (["ZooDrift-v0"], ["tests.training.zoo:Drift"], "environment.id ZooDrift-v0.*Drift"),
+    ],
+)
+def test_an_environment_made_otherwise_is_refused(
+    first: list[str], second: list[str], message: str, tmp_path: Path
+) -> None:
+    """Same spaces, other rewards: nobody could tell the steps apart."""
+    store = ["--steps=20", f"--store={tmp_path / 's'}"]
+    main([*first, *store])
+    before = storage.content_hash(tmp_path / "s")
+    with pytest.raises(SchemaMismatchError, match=message):
+        main([*second, *store, "--seed=1"])
+    assert storage.content_hash(tmp_path / "s") == before
+
+
+def test_a_wrapper_by_its_short_name_is_the_same(tmp_path: Path) -> None:
+    store = ["Pendulum-v1", "--steps=20", f"--store={tmp_path / 's'}"]
+    main([*store, "--environment.wrappers=[ClipAction]"])
+    main([*store, "--environment.wrappers=[gymnasium.wrappers.ClipAction]", "--seed=1"])
+    with storage.open(tmp_path / "s") as kept:
+        assert kept.n_steps == 40
+
+
+def test_a_runs_own_store_is_refused(run: Path, tmp_path: Path) -> None:
+    before = storage.content_hash(run / "store")
+    (tmp_path / "link").symlink_to((run / "store").absolute())
+    for path in (run / "store", tmp_path / "link"):
+        with pytest.raises(ConfigError, match="is the store of the run"):
+            collect(path, "--seed=9")
+    assert storage.content_hash(run / "store") == before
+
+
+def test_a_curve_counts_the_runs_own_episodes(run: Path, tmp_path: Path) -> None:
+    shutil.copytree(run / "store", tmp_path / "moved")
+    collect(tmp_path / "moved", "--seed=9", steps=500)
+    shutil.copytree(run, tmp_path / "run", ignore=shutil.ignore_patterns("store"))
+    (tmp_path / "moved").rename(tmp_path / "run" / "store")
+    assert read_learning_curve(tmp_path / "run").steps[-1] == 1100
+
+
+def test_salvaged_steps_are_told_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script = (
+        "import os, sys; from pipeline import collect; "
+        "collect._advance = lambda collector, steps: "
+        "[collector.advance() for _ in range(7)] and os._exit(9); "
+        "collect.main(sys.argv[1:])"
+    )
+    words = ["Pendulum-v1", "--steps=30", f"--store={tmp_path / 's'}"]
+    root = Path(__file__).parents[2]
+    subprocess.run([sys.executable, "-c", script, *words], cwd=root, check=False)
+    with pytest.raises(ConfigError, match="--seed=0 before"):
+        main(words)
+    subprocess.run([sys.executable, "-c", script, *words, "--seed=1"], cwd=root, check=False)
+    main([*words, "--seed=2"])
+    out = capsys.readouterr().out
+    assert "also salvaged 7 steps of a dead writer" in out
+    assert "30 steps in 1 episode are in" in out
+
+
+def test_nothing_stored_is_an_error(tmp_path: Path) -> None:
+    words = ["tests.pipeline.test_collect.Rotten", f"--store={tmp_path / 's'}"]
+    with pytest.raises(NonFiniteError, match="none of the 5 steps could be stored"):
+        main([*words, "--steps=5", "--nonfinite=end_episode"])
+    with pytest.raises(NonFiniteError, match="20 episodes in a row") as caught:
+        main([*words, "--steps=5000", "--nonfinite=end_episode"])
+    assert "0 steps in 0 episodes are in" in caught.value.__notes__[-1]
+
+
+class Rotten(Drift):
+    def step(self, action):
+        observation, *rest = super().step(action)
+        return observation * np.nan, *rest
+
+
+def test_suggested_commands_can_be_pasted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    collect(tmp_path / "my store")
+    assert f"sharpwave inspect '{tmp_path / 'my store'}'" in capsys.readouterr().out
+
+
+def test_an_option_given_twice_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"--store is given twice, as 'a' and as 'b'"):
+        main(["Pendulum-v1", "--steps=5", "--store=a", "--store", "b"])

@@ -22,6 +22,10 @@ class VerbParser(argparse.ArgumentParser):
         """The settings; raises `ConfigError` for what the verb does not know."""
         options = [name for action in self._actions for name in action.option_strings]
         check_options(self.prog, arguments, options)
+        names = [word.split("=", 1)[0] for word in arguments if word.startswith("--")]
+        twice = [name for name in names if name != "--" and names.count(name) > 1]
+        if twice:
+            raise ConfigError(f"{self.prog}: {twice[0]} is given twice; leave one out")
         return self.parse_args(list(arguments))
 
     def error(self, message: str) -> NoReturn:

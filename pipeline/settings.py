@@ -87,6 +87,7 @@ class SettingsParser:
         # jsonargparse appends to lists by `--name+=…`.
         plain = [word.replace("+=", "=", 1) for word in arguments]
         check_options(self.prog, plain, [*flags, *self._extra, "--print_config", "--help"])
+        _check_once(self.prog, arguments)
         for file in files:
             _check_keys(file, _mapping(file), known)
         words = [word for file in files for word in ("--config", str(file))]
@@ -136,6 +137,17 @@ class SettingsParser:
         values = parsed.as_dict()
         values.pop("config", None)
         return _without_unset(values)
+
+
+def _check_once(prog: str, arguments: Sequence[str]) -> None:
+    """Refuses one option with two values; of a section's settings, as of files, the later wins."""
+    given: dict[str, str] = {}
+    for word in arguments:
+        name, _, value = word.partition("=")
+        if given.setdefault(name, value) != value and "." not in name:
+            raise ConfigError(
+                f"{prog}: {name} is given twice, as {given[name]!r} and as {value!r}; leave one out"
+            )
 
 
 def split_words(words: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 import warnings
 from contextlib import contextmanager
@@ -15,6 +14,8 @@ __all__ = ["EnvironmentWarning", "plain_warnings"]
 
 _COLOURED = re.compile(r"\x1b\[\d+m(?:WARN|ERROR): (?P<text>.*)\x1b\[0m", re.DOTALL)
 """How gymnasium's logger writes."""
+_SHOWN: set[str] = set()
+"""What this process has warned of already."""
 
 
 class EnvironmentWarning(UserWarning):
@@ -38,6 +39,7 @@ def plain_warnings() -> Iterator[None]:
             _show(" ".join(coloured["text"].split()), EnvironmentWarning, "gymnasium", 0)
 
 
-@functools.cache
 def _show(text: str, category: type[Warning], file: str, line: int) -> None:
-    warnings.warn_explicit(text, category, file, line)
+    if text not in _SHOWN:
+        _SHOWN.add(text)
+        warnings.warn_explicit(text, category, file, line)

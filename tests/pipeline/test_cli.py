@@ -35,6 +35,11 @@ def test_unknown_option_gets_the_nearest_name(sharpwave) -> None:
     assert "no option --jsn, did you mean '--json'?" in line
 
 
+def test_an_option_given_twice_is_refused(sharpwave) -> None:
+    line = error_line(sharpwave("evaluate", "run", "--episodes=3", "--episodes", 4, code=2))
+    assert "--episodes is given twice" in line
+
+
 def test_debug_shows_the_traceback(sharpwave) -> None:
     assert "Traceback" in sharpwave("--debug", "inspect", "nowhere", code=1).stderr
     assert "Traceback" in sharpwave("inspect", "nowhere", code=1, SHARPWAVE_DEBUG="1").stderr

@@ -27,6 +27,12 @@ SMALL = (
 )
 
 
+def small(*options: str) -> list[str]:
+    """`SMALL` with `options`, which take the place of its own of the same names."""
+    given = {option.partition("=")[0] for option in options}
+    return [*(word for word in SMALL if word.partition("=")[0] not in given), *options]
+
+
 def run_in(folder: Path, *words: object, code: int = 0, **environment: str):
     """Runs `sharpwave …` in `folder`, without a terminal, and gives the finished process."""
     done = subprocess.run(

@@ -26,7 +26,7 @@ from storage.errors import (
     SchemaMismatchError,
     UnsupportedSpaceError,
 )
-from tests.pipeline.conftest import SMALL
+from tests.pipeline.conftest import SMALL, small
 from training.checkpoint import read_checkpoint
 
 
@@ -112,7 +112,7 @@ def test_a_run_that_failed_before_its_first_step_starts_again_by_the_same_comman
     remedy = r"It took no step, so start it again by `sharpwave train runs/again/config\.yaml`"
     with pytest.raises(CheckpointError, match=remedy):
         main(["--resume", "runs/again"])
-    main(["--name=again", *SMALL, "--loop.steps=256"])
+    main(["--name=again", *small("--loop.steps=256")])
     with storage.open(folder / "store") as store:
         assert store.n_steps == 256
 
@@ -132,7 +132,7 @@ def test_a_failed_run_says_how_to_go_on(
 ) -> None:
     """An environment that shows NaN at its 40th step, long before a checkpoint is due."""
     monkeypatch.chdir(tmp_path)
-    words = ["--name=nan", *SMALL, "--environment.id=tests.training.zoo.TurnsNan"]
+    words = ["--name=nan", *small("--environment.id=tests.training.zoo.TurnsNan")]
     with pytest.raises(NonFiniteError):
         main(words)
     hint = "Go on from step 0 by `sharpwave train --resume runs/nan`"
@@ -185,7 +185,7 @@ def test_offline_learns_from_a_store_it_leaves_alone(
     shutil.copytree(run / "store", tmp_path / "store")
     monkeypatch.chdir(tmp_path)
     before = storage.content_hash("store")
-    main([*SMALL, "--name=off", "--offline=store", "--loop.steps=64"])
+    main([*small("--loop.steps=64"), "--name=off", "--offline=store"])
     shown = capsys.readouterr()
     assert "runs/off: InvertedPendulum-v5, 64 updates on store\n" in shown.out
     assert "\n64 updates in " in shown.out
@@ -195,8 +195,8 @@ def test_offline_learns_from_a_store_it_leaves_alone(
     assert not Path("runs/off/store").exists()
     agent = training.load("runs/off")
     assert agent.experience_text == "64 updates on store"
-    small = [word for word in SMALL if "environment" not in word]
-    main([*small, "--name=own", "--offline=store", "--loop.steps=64"])
+    own = [word for word in small("--loop.steps=64") if "environment" not in word]
+    main([*own, "--name=own", "--offline=store"])
     kept = yaml.safe_load(Path("runs/own/config.yaml").read_text())
     assert kept["environment"]["id"] == "InvertedPendulum-v5"
     with pytest.raises(SchemaMismatchError, match="holds steps of InvertedPendulum-v5"):
@@ -211,7 +211,7 @@ def _steps(checkpoint: Path) -> int:
 
 
 def test_interrupted_run_says_how_to_resume_and_does(tmp_path: Path, sharpwave) -> None:
-    words = ["train", "--name=cut", *SMALL, "--loop.steps=1000000"]
+    words = ["train", "--name=cut", *small("--loop.steps=1000000")]
     process = subprocess.Popen(
         [sys.executable, "-m", "pipeline.cli", *words],
         cwd=tmp_path,

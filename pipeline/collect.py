@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import storage
 from pipeline.collectable import check_environment, check_not_of_a_run, check_seed
+from pipeline.quoting import quote
 from pipeline.settings import SettingsParser, split_words
 from pipeline.summary import disk_use
 from pipeline.summary_table import byte_text
@@ -117,7 +117,7 @@ def collect(config: CollectConfig) -> None:
             f"none of the {_counted(config.steps, 'step')} could be stored in {config.store}: "
             "every episode's first step was not finite (nan or inf); correct the environment"
         )
-    print(f"{kept}\nsharpwave inspect {shlex.quote(config.store)}")
+    print(f"{kept}\nsharpwave inspect {quote(config.store)}")
 
 
 def _run_name(config: CollectConfig) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from pipeline.inspect import show_store
 from pipeline.parser import VerbParser
+from pipeline.quoting import quote
 from pipeline.run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ What to try next:
   sharpwave train configs/hopper.yaml configs/er.yaml --name=hopper-er
   sharpwave collect Hopper-v5 --steps 20000 --store runs/hopper.store
   tensorboard --logdir runs
-  python -c "import zarr; print(zarr.open_group('{run}/store/steps.zarr', mode='r').tree())"
+  python -c "import zarr; print(zarr.open_group('{plain}/store/steps.zarr', mode='r').tree())"
 """
 
 
@@ -58,7 +59,8 @@ def main(arguments: Sequence[str]) -> int:
     print()
     show_store(folder.store)
     print()
-    print(_NEXT.format(run=folder.path, more=2 * config.loop.steps, first=_first()), end="")
+    more, path = 2 * config.loop.steps, folder.path
+    print(_NEXT.format(run=quote(path), plain=path, more=more, first=_first()), end="")
     return 0
 
 

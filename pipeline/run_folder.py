@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import storage
 from pipeline.nearest import nearest
+from pipeline.quoting import quote
 from storage.errors import ConfigError, SharpwaveError
 
 __all__ = ["RunFolder"]
@@ -55,11 +56,12 @@ class RunFolder:
         if not path.exists() or folder.never_began():
             return folder
         if folder.last_checkpoint.is_file():
-            remedy = f"go on with it by `sharpwave train --resume {path}`, or choose another --name"
+            resume = f"`sharpwave train --resume {quote(path)}`"
+            remedy = f"go on with it by {resume}, or choose another --name"
         elif folder.store.is_dir():
             remedy = (
                 f"it has no checkpoint to go on from, but {folder.store} holds steps: learn from "
-                f"them by --offline {folder.store}, and choose another --name"
+                f"them by --offline {quote(folder.store)}, and choose another --name"
             )
         else:
             remedy = "choose another --name"

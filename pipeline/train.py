@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import storage
 from pipeline.curve import show_curve
+from pipeline.quoting import quote
 from pipeline.run_folder import RunFolder
 from pipeline.settings import SettingsParser, split_words
-from storage.errors import CheckpointError, ConfigError
+from storage.errors import CheckpointError, ConfigError, NonFiniteError
 
 if TYPE_CHECKING:
     from training.agent import ReplayAgent
@@ -54,9 +56,9 @@ def main(arguments: Sequence[str]) -> int:
     resume = values.pop("resume", None)
     run = _new_run(files, values) if resume is None else _resumed_run(Path(resume), options)
     train(run)
-    print(f"\nsharpwave evaluate {run.folder.path} --episodes 20")
+    print(f"\nsharpwave evaluate {quote(run.folder.path)} --episodes 20")
     if run.folder.store.is_dir():
-        print(f"sharpwave inspect {run.folder.store}")
+        print(f"sharpwave inspect {quote(run.folder.store)}")
     return 0
 
 
@@ -85,10 +87,23 @@ def train(run: Run) -> None:
             _fit(trainer, module, data, run)
         finally:
             run.folder.discard_empty()
+    _check_stored(config, run.folder)
     counters = module.counters
     print(f"\n{_done(module)} in {_duration(counters.wall_time)}\n")
     if run.folder.store.is_dir():
         show_curve(run.folder)
+
+
+def _check_stored(config: RunConfig, folder: RunFolder) -> None:
+    """Raises where a run acted and nothing of it could be stored, so that nothing was learnt."""
+    if config.replay.store is not None:
+        return
+    with storage.open(folder.store) as store:
+        if not store.n_steps:
+            raise NonFiniteError(
+                f"{folder.path} took {config.loop.steps:,} steps and none could be stored: every "
+                "episode's first step was not finite (nan or inf); correct the environment"
+            )
 
 
 def _fit(trainer: Any, module: ReplayAgent, data: Any, run: Run) -> None:
@@ -172,11 +187,11 @@ def _check_checkpoint(folder: RunFolder) -> None:
     """Refuses a run that never wrote a checkpoint, with what to do instead."""
     if folder.last_checkpoint.is_file():
         return
-    runs = "" if folder.path.parent == Path("runs") else f" --runs={folder.path.parent}"
+    runs = "" if folder.path.parent == Path("runs") else f" --runs={quote(folder.path.parent)}"
     remedy = (
-        f"It took no step, so start it again by `sharpwave train {folder.config}{runs}`"
+        f"It took no step, so start it again by `sharpwave train {quote(folder.config)}{runs}`"
         if folder.never_began()
-        else f"Learn from its steps by --offline {folder.store}, under another --name"
+        else f"Learn from its steps by --offline {quote(folder.store)}, under another --name"
         if folder.store.is_dir()
         else "Start it again under another --name"
     )
@@ -228,7 +243,7 @@ def _kept(folder: RunFolder, module: ReplayAgent) -> str:
     unit = _unit(module.config).removesuffix("s")
     return (
         f"{kept}Go on from {unit} {_checkpoint_steps(folder):,} by "
-        f"`sharpwave train --resume {folder.path}`."
+        f"`sharpwave train --resume {quote(folder.path)}`."
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,14 +33,15 @@ def check_run(config: RunConfig) -> tuple[RunConfig, EnvironmentSpec]:
     ``wrappers``) where its own settings say nothing of it.
 
     Raises:
-        ConfigError: a budget that ends before anything is learnt, or another environment than the
-            store's.
+        ConfigError: a budget that ends before anything is learnt, more threads than the machine
+            has cores, or another environment than the store's.
         SamplingError: a scheme that does not exist.
         EnvironmentNotFoundError: no such environment; close names are listed.
         SchemaMismatchError: the environment has other spaces than the store.
         EmptyViewError: the store holds fewer steps than a batch.
         UnsupportedSpaceError: spaces that cannot be stored, or actions that are not continuous.
     """
+    _check_threads(config.loop.threads)
     if config.replay.store is None:
         _check_budget(config)
     _check_scheme(config.replay.scheme)
@@ -56,6 +58,15 @@ def stored_environment(path: Path | str) -> EnvironmentConfig:
     """How the environment of a store is made, as settings."""
     with storage.open(path) as store:
         return _making(store.env_spec)
+
+
+def _check_threads(threads: int) -> None:
+    cores = os.cpu_count() or threads
+    if threads > cores:
+        raise ConfigError(
+            f"loop.threads is {threads:,}, but this machine has {cores} cores; more threads than "
+            f"that only wait for each other, so give 1 to {cores}"
+        )
 
 
 def _check_budget(config: RunConfig) -> None:

@@ -140,6 +140,25 @@ def test_a_failed_run_says_how_to_go_on(
     assert Path("runs/nan/checkpoints/last.ckpt").is_file()
 
 
+@pytest.mark.parametrize(
+    ("lanes", "message"), [(1, "lane 0: in 20 episodes in a row"), (60, "none could be stored")]
+)
+def test_a_run_that_could_store_nothing_is_an_error(
+    lanes: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["--name=rotten", *small("--environment.id=tests.pipeline.test_collect.Rotten")]
+    with pytest.raises(NonFiniteError, match=message):
+        main([*words, f"--loop.lanes={lanes}", "--loop.nonfinite=end_episode"])
+
+
+def test_suggested_commands_can_be_pasted(run: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "my runs" / "small"
+    shutil.copytree(run, folder)
+    with pytest.raises(ConfigError, match=f"--resume '{folder}'`"):
+        main([f"--runs={folder.parent}", "--name=small", *SMALL])
+
+
 def test_unknown_run_gets_the_nearest_name(run: Path) -> None:
     with pytest.raises(ConfigError, match=r"runs/smal is no run.*did you mean 'small'"):
         main(["--resume", "runs/smal"])

@@ -141,3 +141,11 @@ def test_a_store_whose_environment_is_not_installed_can_be_learnt_from(tmp_path)
     assert check_run(config)[1] == replace(spec, id="Robot-v0")
     with pytest.raises(EnvironmentNotFoundError, match="Robot-v0"):
         check_run(replace(config, evaluation=EvaluationConfig(100, 1)))
+
+
+def test_more_threads_than_cores_are_refused(monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    config = tiny_config()
+    check_run(replace(config, loop=replace(config.loop, threads=4)))
+    with pytest.raises(ConfigError, match=r"loop\.threads is 5, but this machine has 4 cores"):
+        check_run(replace(config, loop=replace(config.loop, threads=5)))

@@ -51,6 +51,8 @@ class VRacerConfig:
         scale_observations: Normalises observations by the replay memory's mean and deviation.
         scale_rewards: Divides rewards by the root mean square over the replay memory.
         scaling_interval: Updates between two moves of the statistics and recounts of far steps.
+        engine: What runs the updates: "fused" (gradients by hand), "compiled" (torch.compile),
+            "eager", or "auto", the fastest that fits. A resumed run keeps its engine.
         refer: The remember-and-forget rules.
     """
 
@@ -66,6 +68,7 @@ class VRacerConfig:
     scale_observations: bool = True
     scale_rewards: bool = True
     scaling_interval: int = 1000
+    engine: Literal["auto", "eager", "compiled", "fused"] = "auto"
     refer: ReferSettings = field(default_factory=ReferSettings)
 
     def __post_init__(self) -> None:

@@ -3,36 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import torch
-from torch import Tensor
-from torch.optim import Adam
 from torch.optim.adam import adam as functional_adam
 
-from storage.errors import CheckpointError, ConfigError
+from storage.errors import ConfigError
+from training.adam import AdamState, check_optimizer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from torch import Tensor
+    from torch.optim import Adam
 
     from training.stage import Feedback, Parameters, Schedule, Stage
     from training.tensor_batch import TensorBatch
 
-__all__ = ["ADAM_EPSILON", "EagerEngine", "Engine", "make_adam"]
-
-ADAM_EPSILON = 1.19e-7
-"""Adam's epsilon outside the root, and the coupled weight decay, of the authors' code."""
-
-
-def make_adam(parameters: Iterable[Tensor], *, learning_rate: float) -> Adam:
-    """Build Adam as the paper's code has it: betas 0.9 and 0.999, epsilon and L2 of 1.19e-7."""
-    return Adam(
-        parameters,
-        lr=learning_rate,
-        betas=(0.9, 0.999),
-        eps=ADAM_EPSILON,
-        weight_decay=ADAM_EPSILON,
-    )
+__all__ = ["EagerEngine", "Engine"]
 
 
 class Engine(Protocol):
@@ -78,7 +64,7 @@ class EagerEngine:
         *,
         max_gradient_norm: float = math.inf,
     ) -> None:
-        _check_optimizer(parameters, optimizer)
+        check_optimizer(parameters, optimizer)
         if not max_gradient_norm > 0:
             raise ConfigError(f"max_gradient_norm = {max_gradient_norm} must be positive")
         self._stage = stage
@@ -93,14 +79,7 @@ class EagerEngine:
 
         Call it in ``on_train_start``: loading an optimizer's state replaces its tensors.
         """
-        states = [_adam_state(self._optimizer, tensor) for tensor in self._tensors]
-        self._steps = [state["step"] for state in states]
-        self._averages = [state["exp_avg"] for state in states]
-        self._squares = [state["exp_avg_sq"] for state in states]
-        group = self._optimizer.param_groups[0]
-        self._beta_1, self._beta_2 = group["betas"]
-        self._epsilon = group["eps"]
-        self._weight_decay = group["weight_decay"]
+        self._state = AdamState(self._optimizer, self._tensors)
 
     def update(self, batch: TensorBatch, schedule: Schedule) -> Feedback:
         """Run one update; feedback of the stage, with ``loss`` and ``gradient_norm`` (0-dim)."""
@@ -119,19 +98,19 @@ class EagerEngine:
         functional_adam(
             self._tensors,
             gradients,
-            self._averages,
-            self._squares,
+            self._state.averages,
+            self._state.squares,
             [],
-            self._steps,
+            self._state.steps,
             fused=True,
             foreach=False,
             amsgrad=False,
             has_complex=False,
-            beta1=self._beta_1,
-            beta2=self._beta_2,
+            beta1=self._state.beta_1,
+            beta2=self._state.beta_2,
             lr=learning_rate,
-            weight_decay=self._weight_decay,
-            eps=self._epsilon,
+            weight_decay=self._state.weight_decay,
+            eps=self._state.epsilon,
             maximize=False,
         )
 
@@ -139,35 +118,3 @@ class EagerEngine:
 def _shorten(gradients: tuple[Tensor, ...], norm: Tensor, limit: float) -> None:
     factor = (limit / (norm + 1e-6)).clamp(max=1.0)
     torch._foreach_mul_(gradients, factor)
-
-
-def _adam_state(optimizer: Adam, tensor: Tensor) -> dict[str, Any]:
-    """State of one parameter, made as Adam's own first step would make it."""
-    state: dict[str, Any] = optimizer.state[tensor]
-    if not state:
-        state["step"] = torch.zeros((), dtype=torch.float32, device=tensor.device)
-        state["exp_avg"] = torch.zeros_like(tensor, memory_format=torch.preserve_format)
-        state["exp_avg_sq"] = torch.zeros_like(tensor, memory_format=torch.preserve_format)
-    missing = {"step", "exp_avg", "exp_avg_sq"} - state.keys()
-    if missing or state["exp_avg"].shape != tensor.shape:
-        raise CheckpointError(
-            f"the optimizer's state for a parameter of shape {tuple(tensor.shape)} is not Adam's: "
-            f"missing {sorted(missing)}; the checkpoint belongs to another optimizer or network"
-        )
-    return state
-
-
-def _check_optimizer(parameters: Parameters, optimizer: Adam) -> None:
-    if type(optimizer) is not Adam or len(optimizer.param_groups) != 1:
-        raise ConfigError(
-            f"the eager engine steps one group of torch.optim.Adam, not {type(optimizer).__name__} "
-            f"with {len(optimizer.param_groups)} groups"
-        )
-    group = optimizer.param_groups[0]
-    if group["amsgrad"] or group["maximize"] or group.get("decoupled_weight_decay"):
-        raise ConfigError(
-            "the eager engine runs plain Adam: amsgrad, maximize and decoupled weight decay off"
-        )
-    owned = {id(tensor) for tensor in group["params"]}
-    if owned != {id(tensor) for tensor in parameters.values()}:
-        raise ConfigError("the optimizer must own exactly the parameters of the stage")

@@ -11,8 +11,12 @@ import torch
 from storage.randomness import derive_seed
 from storage.spaces import flatten_space
 from training.actor import GaussianActor
+from training.adam import make_adam
 from training.agent import ReplayAgent
-from training.engine import EagerEngine, make_adam
+from training.compiled_engine import CompiledEngine
+from training.engine import EagerEngine
+from training.engine_choice import choose_engine, keep_engine
+from training.fused_engine import FusedEngine
 from training.metrics import effective_fraction, quantiles
 from training.network import VRacerNetwork
 from training.policy import GaussianPolicy
@@ -20,6 +24,7 @@ from training.refer import annealed, beta_rate, far_bound, next_beta
 from training.scaling import ObservationScaling, RewardScaling, flat_rows
 from training.stage import ScheduleTensors
 from training.tensor_batch import BatchConverter
+from training.vracer_gradient import VRacerGradient
 from training.vracer_stage import VRACER_SCHEDULE, VRacerStage
 
 if TYPE_CHECKING:
@@ -29,6 +34,8 @@ if TYPE_CHECKING:
     from storage.replay import Batch, RefreshChunk, ReplayView
     from storage.spaces import Leaf
     from training.config import RunConfig
+    from training.engine import Engine
+    from training.engine_choice import EngineName
     from training.stage import Feedback
 
 __all__ = ["VRacer"]
@@ -67,6 +74,7 @@ class VRacer(ReplayAgent):
         self._convert = BatchConverter(self.observation_scaling, action_size)
         self._schedule = ScheduleTensors(*VRACER_SCHEDULE)
         self._feedback: Feedback = {}
+        self._engine_name: EngineName | None = None
 
     @property
     def beta(self) -> float:
@@ -80,14 +88,9 @@ class VRacer(ReplayAgent):
     def bind(self, optimizer: torch.optim.Optimizer) -> None:
         """Prepares the update engine on the optimizer's present state."""
         settings = self.config.agent
-        clip = settings.gradient_clip
-        self._engine = EagerEngine(
-            VRacerStage(self.network, settings.refer, settings.discount),
-            dict(self.network.named_parameters()),
-            cast("torch.optim.Adam", optimizer),
-            max_gradient_norm=math.inf if clip is None else clip,
-        )
-        self._engine.bind()
+        if self._engine_name is None:
+            self._engine_name = choose_engine(settings.engine, updates=self._planned, fused=True)
+        self._engine = self._make_engine(self._engine_name, cast("torch.optim.Adam", optimizer))
         self._schedule.set(reward_scale=self.reward_scaling.value)
 
     def start_learning(self, view: ReplayView) -> None:
@@ -157,11 +160,31 @@ class VRacer(ReplayAgent):
 
     def learning_state(self) -> dict[str, Any]:
         """State besides parameters, buffers and optimizer."""
-        return {"beta": self._beta, "engine": EagerEngine.name}
+        return {"beta": self._beta, "engine": self._engine_name or ""}
 
     def load_learning_state(self, state: dict[str, Any]) -> None:
         """Takes back what :meth:`learning_state` gave."""
         self._beta = state["beta"]
+        recorded = state["engine"]
+        self._engine_name = keep_engine(recorded, self.config.agent.engine) if recorded else None
+
+    @property
+    def _planned(self) -> int:
+        """Updates of the whole run."""
+        loop = self.config.loop
+        return int((loop.steps - loop.warmup) * loop.updates_per_step)
+
+    def _make_engine(self, name: EngineName, optimizer: torch.optim.Adam) -> Engine:
+        settings = self.config.agent
+        refer, discount = settings.refer, settings.discount
+        clip = math.inf if settings.gradient_clip is None else settings.gradient_clip
+        if name == "fused":
+            gradient = VRacerGradient(self.network, refer, discount)
+            return FusedEngine(gradient, optimizer, max_gradient_norm=clip)
+        kind = EagerEngine if name == "eager" else CompiledEngine
+        stage = VRacerStage(self.network, refer, discount)
+        parameters = dict(self.network.named_parameters())
+        return kind(stage, parameters, optimizer, max_gradient_norm=clip)
 
     def _evaluate(self, chunk: RefreshChunk) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """V and rho of stored rows under the present policy."""

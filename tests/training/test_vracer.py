@@ -12,7 +12,7 @@ from storage.replay import ReplayView
 from tests.training.tiny import ROUND, WARMUP, differences, longer, rows, run, tiny_config
 from training.assembly import build, trainer
 from training.config import VRacerConfig
-from training.engine import EagerEngine
+from training.fused_engine import FusedEngine
 from training.refer import annealed, beta_rate, far_bound
 from training.vracer import VRacer
 
@@ -43,7 +43,7 @@ def _watch(monkeypatch) -> list[str]:
 
     for name in _WATCHED:
         watched(ReplayView, name)
-    watched(EagerEngine, "update")
+    watched(FusedEngine, "update")
     return calls
 
 
@@ -96,13 +96,13 @@ def test_the_warmups_end_sets_scales_and_rebuilds_the_whole_window(tmp_path, mon
 
 def test_beta_and_the_rate_follow_their_schedules(tmp_path, monkeypatch):
     given = []
-    original = EagerEngine.update
+    original = FusedEngine.update
 
     def watched(self, batch, schedule):
         given.append({name: float(value) for name, value in schedule.items()})
         return original(self, batch, schedule)
 
-    monkeypatch.setattr(EagerEngine, "update", watched)
+    monkeypatch.setattr(FusedEngine, "update", watched)
     agent = VRacerConfig(hidden=[8], batch_size=16, learning_rate=1e-2, scaling_interval=10)
     module = run(tiny_config(rounds=9, agent=agent), tmp_path)
     refer = agent.refer

@@ -1,0 +1,146 @@
+"""The fused engine: forward, backward and Adam by hand, a few calls between matrix products."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Protocol
+
+import torch
+
+from storage.errors import ConfigError
+from training.adam import AdamState, check_optimizer
+from training.mlp_kernels import adam
+from training.mlp_pass import MlpPass
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+    from torch.optim import Adam
+
+    from storage.kernel import Floats32
+    from training.network import Mlp
+    from training.stage import Feedback, Parameters, Schedule
+    from training.tensor_batch import TensorBatch
+
+__all__ = ["FusedEngine", "OutputGradient"]
+
+
+class OutputGradient(Protocol):
+    """A stage whose gradient at the network's outputs is known in closed form.
+
+    Contract. ``body`` and ``head`` are the network; ``parameters`` all of the stage's parameters,
+    theirs included. `fill` gets the outputs of a batch and writes the loss's gradient with respect
+    to them, and with respect to every parameter that is not the network's, into what it is given;
+    it returns the loss and the feedback. Numbers must be those of the stage that autograd would
+    differentiate: the engines' agreement is tested.
+    """
+
+    body: Mlp
+    head: nn.Linear
+    parameters: Parameters
+
+    def fill(
+        self,
+        outputs: Floats32,
+        gradient: Floats32,
+        others: dict[Tensor, Tensor],
+        batch: TensorBatch,
+        schedule: Schedule,
+    ) -> tuple[float, Feedback]:
+        """Write both gradients; gives loss and feedback. Outputs and their gradient are (B, K)."""
+        ...
+
+
+class FusedEngine:
+    """Runs updates of a stage with an `OutputGradient` on the CPU (an `Engine`).
+
+    All gradients lie in one flat array; the optimizer's own state tensors are changed in place.
+
+    Raises:
+        ConfigError: the optimizer is no plain Adam over exactly the stage's parameters, or a
+            parameter is not contiguous float32 on the host.
+
+    """
+
+    name = "fused"
+
+    def __init__(
+        self, stage: OutputGradient, optimizer: Adam, *, max_gradient_norm: float = math.inf
+    ) -> None:
+        check_optimizer(stage.parameters, optimizer)
+        if not max_gradient_norm > 0:
+            raise ConfigError(f"max_gradient_norm = {max_gradient_norm} must be positive")
+        self._stage = stage
+        self._optimizer = optimizer
+        self._max_norm = max_gradient_norm
+        self._tensors = list(stage.parameters.values())
+        self._gradient, self._parts = _flat_gradient(self._tensors)
+        self._flat_gradient = self._gradient.numpy()
+        self._passes: dict[int, MlpPass] = {}
+        self._loss, self._norm = torch.zeros(2).unbind()
+        self.bind()
+
+    def bind(self) -> None:
+        """Take hold of the optimizer's present state tensors; create those that are absent."""
+        state = AdamState(self._optimizer, self._tensors)
+        self._parameters = tuple(_flat(tensor) for tensor in self._tensors)
+        self._averages = tuple(_flat(tensor) for tensor in state.averages)
+        self._squares = tuple(_flat(tensor) for tensor in state.squares)
+        self._steps = tuple(_flat(tensor) for tensor in state.steps)
+        self._settings = (state.beta_1, state.beta_2, state.epsilon, state.weight_decay)
+
+    def update(self, batch: TensorBatch, schedule: Schedule) -> Feedback:
+        """Run one update; feedback of the stage, with ``loss`` and ``gradient_norm`` (0-dim)."""
+        with torch.no_grad():
+            passes = self._pass(len(batch.observation))
+            passes.forward(batch.observation)
+            loss, feedback = self._stage.fill(
+                passes.outputs, passes.output_gradient, self._parts, batch, schedule
+            )
+            passes.backward()
+            norm = float(torch.linalg.vector_norm(self._gradient))
+            self._step(norm, schedule["learning_rate"].item())
+            feedback["loss"] = self._loss.fill_(loss)
+            feedback["gradient_norm"] = self._norm.fill_(norm)
+        return feedback
+
+    def _pass(self, size: int) -> MlpPass:
+        if size not in self._passes:
+            stage = self._stage
+            self._passes[size] = MlpPass(stage.body, stage.head, size, self._parts)
+        return self._passes[size]
+
+    def _step(self, norm: float, learning_rate: float) -> None:
+        adam(
+            self._parameters,
+            self._averages,
+            self._squares,
+            self._steps,
+            self._flat_gradient,
+            min(1.0, self._max_norm / (norm + 1e-6)),
+            learning_rate,
+            self._settings,
+        )
+
+
+def _flat_gradient(
+    tensors: list[Tensor],
+) -> tuple[Tensor, dict[Tensor, Tensor]]:
+    """One flat float32 tensor, and each parameter's part of it in the parameter's shape."""
+    flat = torch.zeros(sum(tensor.numel() for tensor in tensors))
+    parts: dict[Tensor, Tensor] = {}
+    offset = 0
+    for tensor in tensors:
+        parts[tensor] = flat[offset : offset + tensor.numel()].view(tensor.shape)
+        offset += tensor.numel()
+    return flat, parts
+
+
+def _flat(tensor: Tensor) -> Floats32:
+    """A flat NumPy view of a tensor's memory."""
+    if tensor.device.type != "cpu" or tensor.dtype != torch.float32 or not tensor.is_contiguous():
+        raise ConfigError(
+            f"the fused engine needs contiguous float32 tensors on the host, not {tensor.dtype} of "
+            f"shape {tuple(tensor.shape)} on {tensor.device}; choose engine: eager"
+        )
+    array: Floats32 = tensor.detach().view(-1).numpy()
+    return array

@@ -1,0 +1,209 @@
+"""V-RACER's gradient at the outputs of its network, in closed form.
+
+The same numbers that autograd finds for `training.vracer_stage.vracer_loss`, per step (the table
+of ReF-ER's blended gradients): near steps get beta times the policy's and the value's part, every
+step (1 - beta) times the gradient of the divergence.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from storage.kernel import Floats32, Index, kernel
+from training.gaussian import LOG_RATIO_LIMIT
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from training.network import VRacerNetwork
+    from training.refer import ReferSettings
+    from training.stage import Feedback, Parameters, Schedule
+    from training.tensor_batch import TensorBatch
+
+__all__ = ["VRacerGradient", "vracer_gradient"]
+
+_FEEDBACK = ("value", "importance_ratio", "divergence", "priority_error")
+
+_ZERO = np.float32(0.0)
+_HALF = np.float32(0.5)
+_ONE = np.float32(1.0)
+_LIMIT = np.float32(LOG_RATIO_LIMIT)
+_HALF_LOG_2PI = np.float32(0.5 * math.log(2.0 * math.pi))
+
+
+@kernel
+def _spread(raw: Floats32, row: Index, first: Index, stdev: Floats32, slope: Floats32) -> Any:
+    """Standard deviations exp(asinh(x)) / 2 and their derivatives from raw[row, first:].
+
+    Gives the log of the density's normaliser, sum log stdev + A/2 log 2 pi.
+    """
+    normaliser = _ZERO
+    for k in range(stdev.size):
+        x = raw[row, first + k]
+        stdev[k] = _HALF * np.exp(np.arcsinh(x))
+        slope[k] = stdev[k] / np.sqrt(_ONE + x * x)
+        normaliser += np.log(stdev[k]) + _HALF_LOG_2PI
+    return normaliser
+
+
+@kernel
+def _divergence(mean: Any, stdev: Any, other_mean: Any, other_stdev: Any) -> Any:
+    """KL(first || other) of one dimension."""
+    ratio = stdev / other_stdev
+    shift = (mean - other_mean) / other_stdev
+    return _HALF * (ratio * ratio + shift * shift - _ONE) - np.log(ratio)
+
+
+@kernel
+def _divergence_slope(mean: Any, stdev: Any, mu_mean: Any, mu_stdev: Any, reverse: bool) -> Any:
+    """Derivatives of one dimension's divergence with respect to the policy's mean and stdev."""
+    apart = mean - mu_mean
+    if reverse:
+        square = mu_stdev * mu_stdev
+        return apart / square, stdev / square - _ONE / stdev
+    square = stdev * stdev
+    return apart / square, (square - mu_stdev * mu_stdev - apart * apart) / (square * stdev)
+
+
+@kernel
+def vracer_gradient(
+    outputs: Floats32,
+    raw_stdev: Floats32,
+    batch: tuple[Floats32, Floats32, Floats32],
+    vectors: tuple[Floats32, Floats32, Floats32, Floats32],
+    numbers: tuple[float, float, float, float],
+    rules: tuple[bool, bool, bool],
+    gradient: Floats32,
+    raw_gradient: Floats32,
+    feedback: Floats32,
+) -> float:
+    """Fill the gradient at the outputs and the feedback; gives the loss.
+
+    ``outputs`` (B, 1 + A) are value and mean, or (B, 1 + 2 A) with the raw standard deviation of
+    each state; ``raw_stdev`` (1, A) is the shared one, (0, A) in the other case. ``batch`` is raw
+    action, behaviour mean and behaviour stdev, (B, A) each; ``vectors`` are behaviour log density,
+    reward, next value target and sampling weight, (B,) each; ``numbers`` beta, far bound, reward
+    scale and discount; ``rules`` rule 1, rule 2 and whether the divergence is KL(pi || mu).
+    ``feedback`` (4, B) becomes value, importance ratio, divergence and |min(1, rho) A|.
+    """
+    action, mu_mean, mu_stdev = batch
+    log_mu, reward, following, weight = vectors
+    beta, bound = np.float32(numbers[0]), np.float32(numbers[1])
+    scale, discount = np.float32(numbers[2]), np.float32(numbers[3])
+    rule_1, rule_2, reverse = rules
+    size, width = action.shape
+    shared = raw_stdev.shape[0] > 0
+    improving = beta if rule_2 else _ONE
+    holding = _ONE - beta if rule_2 else _ZERO
+    stdev, slope = np.empty(width, np.float32), np.empty(width, np.float32)
+    raw_gradient[:] = 0.0
+    normaliser = _spread(raw_stdev, 0, 0, stdev, slope) if shared else _ZERO
+    loss = 0.0
+    for i in range(size):
+        if not shared:
+            normaliser = _spread(outputs, i, 1 + width, stdev, slope)
+        quadratic, divergence = _ZERO, _ZERO
+        for k in range(width):
+            mean = outputs[i, 1 + k]
+            scaled = (action[i, k] - mean) / stdev[k]
+            quadratic += scaled * scaled
+            if reverse:
+                divergence += _divergence(mean, stdev[k], mu_mean[i, k], mu_stdev[i, k])
+            else:
+                divergence += _divergence(mu_mean[i, k], mu_stdev[i, k], mean, stdev[k])
+        log_policy = -_HALF * quadratic - normaliser
+        ratio = np.exp(min(max(log_policy - log_mu[i], -_LIMIT), _LIMIT))
+        near = ratio <= bound and ratio >= _ONE / bound
+        value = outputs[i, 0]
+        advantage = reward[i] / scale + discount * following[i] - value
+        value_error = min(ratio, _ONE) * advantage
+        policy_error = ratio * advantage
+        share = weight[i] / np.float32(size)
+        pull = share * (improving if near or not rule_1 else _ZERO)
+        loss -= pull * (policy_error * log_policy + value_error * value)
+        if rule_2:
+            loss += share * holding * divergence
+        gradient[i, 0] = -pull * value_error
+        for k in range(width):
+            mean, s = outputs[i, 1 + k], stdev[k]
+            offset = action[i, k] - mean
+            push = -pull * policy_error * offset / (s * s)
+            by_mean = push
+            by_stdev = push * offset / s + pull * policy_error / s
+            if rule_2:
+                along = _divergence_slope(mean, s, mu_mean[i, k], mu_stdev[i, k], reverse)
+                by_mean += share * holding * along[0]
+                by_stdev += share * holding * along[1]
+            gradient[i, 1 + k] = by_mean
+            if shared:
+                raw_gradient[k] += by_stdev * slope[k]
+            else:
+                gradient[i, 1 + width + k] = by_stdev * slope[k]
+        feedback[0, i] = value
+        feedback[1, i] = ratio
+        feedback[2, i] = divergence
+        feedback[3, i] = abs(value_error)
+    return loss
+
+
+class VRacerGradient:
+    """V-RACER's stage for the fused engine (an `OutputGradient`)."""
+
+    def __init__(self, network: VRacerNetwork, settings: ReferSettings, discount: float) -> None:
+        self.body = network.body
+        self.head = network.head
+        self.parameters: Parameters = dict(network.named_parameters())
+        self._raw = None if network.state_dependent_stdev else network.raw_stdev
+        self._discount = discount
+        self._rules = (
+            settings.rule_1,
+            settings.rule_2,
+            settings.divergence == "policy_behaviour",
+        )
+        self._no_raw = np.empty((0, network.action_size), np.float32)
+        self._numbers = np.empty((len(_FEEDBACK), 0), np.float32)
+        self._feedback: tuple[Tensor, ...] = ()
+
+    def fill(
+        self,
+        outputs: Floats32,
+        gradient: Floats32,
+        others: dict[Tensor, Tensor],
+        batch: TensorBatch,
+        schedule: Schedule,
+    ) -> tuple[float, Feedback]:
+        """Gradient at value, mean and standard deviation; feedback as of `VRacerStage`."""
+        if self._numbers.shape[1] != len(outputs):
+            self._numbers = np.empty((len(_FEEDBACK), len(outputs)), np.float32)
+            self._feedback = torch.from_numpy(self._numbers).unbind()
+        raw = self._raw
+        loss = vracer_gradient(
+            outputs,
+            self._no_raw if raw is None else raw.detach().numpy()[None],
+            (
+                batch.raw_action.numpy(),
+                batch.behaviour_mean.numpy(),
+                batch.behaviour_stdev.numpy(),
+            ),
+            (
+                batch.behaviour_log_density.numpy(),
+                batch.reward.numpy(),
+                batch.next_value_target.numpy(),
+                batch.sampling_weight.numpy(),
+            ),
+            (
+                schedule["beta"].item(),
+                schedule["far_bound"].item(),
+                schedule["reward_scale"].item(),
+                self._discount,
+            ),
+            self._rules,
+            gradient,
+            self._no_raw[:, 0] if raw is None else others[raw].numpy(),
+            self._numbers,
+        )
+        return loss, dict(zip(_FEEDBACK, self._feedback, strict=True))

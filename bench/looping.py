@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import lightning
 from lightning.pytorch.callbacks import Callback
@@ -13,13 +13,15 @@ import training
 from bench import acting, collecting, updating
 from bench.cheetah import ENVIRONMENT
 from bench.figure import Figure
-from training.config import EvaluationConfig, LoopConfig, RunConfig
+from training.config import EvaluationConfig, LoopConfig, RunConfig, VRacerConfig
+from training.engine_choice import EngineName
 from training.environment import EnvironmentConfig
 
 __all__ = ["measure"]
 
 _WARMUP = 2_000
 _STEPS = 8_000
+_ENGINES: Final[tuple[EngineName, ...]] = ("eager", "fused")
 
 
 class _Stopwatch(Callback):
@@ -39,8 +41,22 @@ class _Stopwatch(Callback):
 
 
 def measure(folder: Path) -> list[Figure]:
+    """One figure an engine that a run would take, beside bare stepping and matrix products."""
+    limit = 1 / (
+        1 / collecting.bare_rate() + (acting.matrix_products() + updating.matrix_products()) / 1e6
+    )
+    details = {"environment": ENVIRONMENT, "updates_per_step": 1, "batch": 256}
+    name = "bare gymnasium and matrix products"
+    return [
+        Figure(f"loop, {engine}", "steps/s", _rate(engine, folder / engine), limit, name, details)
+        for engine in _ENGINES
+    ]
+
+
+def _rate(engine: EngineName, folder: Path) -> float:
     config = RunConfig(
         EnvironmentConfig(ENVIRONMENT),
+        agent=VRacerConfig(engine=engine),
         loop=LoopConfig(steps=_STEPS, warmup=_WARMUP),
         evaluation=EvaluationConfig(episodes=0),
     )
@@ -48,9 +64,4 @@ def measure(folder: Path) -> list[Figure]:
     watch = _Stopwatch()
     trainer = training.trainer(config, folder, callbacks=[watch], logger=False)
     trainer.fit(module, data)
-    limit = 1 / (
-        1 / collecting.bare_rate() + (acting.matrix_products() + updating.matrix_products()) / 1e6
-    )
-    details = {"environment": ENVIRONMENT, "updates_per_step": 1, "batch": 256}
-    name = "bare gymnasium and matrix products"
-    return [Figure("loop", "steps/s", watch.rate, limit, name, details)]
+    return watch.rate

@@ -2,37 +2,56 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import get_args
 
 import torch
 
 from bench.cheetah import ACTIONS, BATCH, HIDDEN, OBSERVATIONS
 from bench.figure import Figure
 from bench.timing import median_microseconds
-from training.engine import EagerEngine, make_adam
+from training.adam import make_adam
+from training.compiled_engine import CompiledEngine, compiler_problem
+from training.engine import EagerEngine, Engine
+from training.engine_choice import EngineName
+from training.fused_engine import FusedEngine
 from training.network import VRacerNetwork
 from training.refer import ReferSettings
 from training.tensor_batch import TensorBatch
+from training.vracer_gradient import VRacerGradient
 from training.vracer_stage import VRacerStage
 
 __all__ = ["matrix_products", "measure"]
 
 
 def measure(folder: Path) -> list[Figure]:
+    """One figure an engine, beside the bare matrix products."""
     torch.set_num_threads(1)
+    batch, schedule, limit = _batch(), _schedule(), matrix_products()
+    figures = []
+    for name in get_args(EngineName):
+        if name == "compiled" and compiler_problem() is not None:
+            continue
+        engine = _engine(name)
+        value = median_microseconds(partial(engine.update, batch, schedule), repeats=500)
+        details = {"engine": name, "batch": BATCH, "hidden": [HIDDEN, HIDDEN]}
+        figures.append(
+            Figure(f"update, {name}", "µs", value, limit, "bare matrix products", details)
+        )
+    return figures
+
+
+def _engine(name: EngineName) -> Engine:
     draw = torch.Generator().manual_seed(0)
     network = VRacerNetwork(OBSERVATIONS, ACTIONS, hidden=(HIDDEN, HIDDEN), generator=draw)
     parameters = dict(network.named_parameters())
     optimizer = make_adam(parameters.values(), learning_rate=1e-4)
-    stage = VRacerStage(network, ReferSettings(), 0.995)
-    engine = EagerEngine(stage, parameters, optimizer)
-    batch, schedule = _batch(), _schedule()
-    value = median_microseconds(lambda: engine.update(batch, schedule), repeats=500)
-    details = {"engine": engine.name, "batch": BATCH, "hidden": [HIDDEN, HIDDEN]}
-    return [
-        Figure("update", "µs", value, matrix_products(), "bare matrix products", details),
-    ]
+    if name == "fused":
+        return FusedEngine(VRacerGradient(network, ReferSettings(), 0.995), optimizer)
+    kind = EagerEngine if name == "eager" else CompiledEngine
+    return kind(VRacerStage(network, ReferSettings(), 0.995), parameters, optimizer)
 
 
 def matrix_products() -> float:

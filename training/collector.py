@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from storage.errors import (
-    CheckpointError,
-    EnvironmentFaultError,
-    NonFiniteError,
-    SchemaMismatchError,
-    SharpwaveError,
-)
+from storage.errors import CheckpointError, EnvironmentFaultError, NonFiniteError
 from storage.randomness import derive_seed
 from training.restoration import StoredEpisode, restore_episodes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -130,17 +123,17 @@ class Collector:
             episode = self._episodes[lane]
             self._episodes[lane] = episode + 1
             seed = reset_seed(self._seed, lane, episode)
-            with _placed(f"lane {lane}, episode {episode}"):
+            try:
                 observation, info = self._lanes.reset(lane, seed)
-                try:
-                    self._writer.begin(
-                        lane, observation, seed=seed, info=info, lane_episode=episode
-                    )
-                except NonFiniteError:
-                    if self._nonfinite == "refuse":
-                        raise
-                    self._count_stepless(lane)
-                    continue
+            except EnvironmentFaultError as error:
+                raise EnvironmentFaultError(f"lane {lane}, episode {episode}: {error}") from error
+            try:
+                self._writer.begin(lane, observation, seed=seed, info=info, lane_episode=episode)
+            except NonFiniteError:
+                if self._nonfinite == "refuse":
+                    raise
+                self._count_stepless(lane)
+                continue
             self._observations[lane] = observation
             self._values[lane] = []
             self._open[lane] = True
@@ -167,23 +160,19 @@ class Collector:
     ) -> FinishedEpisode | None:
         if decision.value is not None:
             self._values[lane].append(decision.value)
-        try:
-            record = self._writer.step(
-                lane,
-                action=decision.action,
-                reward=transition.reward,
-                observation=transition.observation,
-                terminated=transition.terminated,
-                truncated=transition.truncated,
-                raw_action=decision.raw_action,
-                behaviour=decision.behaviour,
-                behaviour_kind=decision.behaviour_kind,
-                policy_update=self.policy_update,
-                info=transition.info,
-            )
-        except (SchemaMismatchError, TypeError, ValueError) as error:
-            with _placed(self._place(lane)):
-                raise error
+        record = self._writer.step(
+            lane,
+            action=decision.action,
+            reward=transition.reward,
+            observation=transition.observation,
+            terminated=transition.terminated,
+            truncated=transition.truncated,
+            raw_action=decision.raw_action,
+            behaviour=decision.behaviour,
+            behaviour_kind=decision.behaviour_kind,
+            policy_update=self.policy_update,
+            info=transition.info,
+        )
         self._observations[lane] = transition.observation
         if record is not None:
             self._open[lane] = False
@@ -236,22 +225,6 @@ class Collector:
                 stored[lane] = StoredEpisode(_known_seed(episode), episode.steps, columns)
         for lane, observation in restore_episodes(self._lanes, stored, leaves).items():
             self._observations[lane] = observation
-
-
-@contextmanager
-def _placed(place: str) -> Iterator[None]:
-    """Says where it happened in the errors that do not know: of environments, and of their values.
-
-    The writer's other errors name lane, episode and step themselves.
-    """
-    try:
-        yield
-    except (EnvironmentFaultError, SchemaMismatchError) as error:
-        raise type(error)(f"{place}: {error}") from error
-    except SharpwaveError:
-        raise
-    except (TypeError, ValueError) as error:
-        raise EnvironmentFaultError(f"{place}: what it showed cannot be stored: {error}") from error
 
 
 def _known_seed(episode: OpenEpisode) -> int:

@@ -50,7 +50,7 @@ class Status:
     def numbers(self, speed: float) -> str:
         """Everything but the steps."""
         shown = "–" if math.isnan(self.mean_return) else f"{self.mean_return:.1f}"
-        acted = f"updates {self.updates:,}  return {shown}  " if self.acting else ""
+        acted = f"updates {self.updates:,}  return (100) {shown}  " if self.acting else ""
         return f"{acted}β {self.beta:.3f}  far {self.far_fraction:.3f}  {speed:,.0f} {self.unit}/s"
 
 

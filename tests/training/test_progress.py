@@ -33,7 +33,7 @@ def test_plain_output_is_at_most_one_line_per_interval_without_carriage_returns(
     assert "\r" not in text
     assert "\x1b" not in text
     assert lines[0] == (
-        "300 of 1,000 steps (30 %)  updates 200  return –  β 0.500  far 0.125  10 steps/s"
+        "300 of 1,000 steps (30 %)  updates 200  return (100) –  β 0.500  far 0.125  10 steps/s"
     )
     assert len(lines) == 4
     assert lines[-1].startswith("1,000 of 1,000 steps (100 %)")
@@ -61,4 +61,6 @@ def test_a_terminal_gets_a_bar_in_environment_steps():
     text = stream.getvalue()
     assert "1,000 of 1,000 steps" in text
     assert "100 %" in text
-    assert text.rstrip("\n").count("updates 900  return –  β 0.500  far 0.125  100 steps/s") == 1
+    assert (
+        text.rstrip("\n").count("updates 900  return (100) –  β 0.500  far 0.125  100 steps/s") == 1
+    )

@@ -135,7 +135,10 @@ def _take_debug(words: list[str]) -> bool:
 
 def _one_line(error: BaseException) -> str:
     """The message and the notes that were added to it."""
-    return " ".join(" ".join([str(error), *getattr(error, "__notes__", ())]).split())
+    text = " ".join(str(error).split())
+    for note in getattr(error, "__notes__", ()):
+        text = f"{text.rstrip('.')}. {' '.join(note.split())}"
+    return text
 
 
 def _warning_line(message: Warning | str, *_: object, **__: object) -> str:

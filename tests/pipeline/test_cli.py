@@ -7,6 +7,7 @@ import pytest
 
 from pipeline.cli import VERBS, main
 from pipeline.nearest import nearest
+from storage.errors import ConfigError
 
 
 def error_line(done: subprocess.CompletedProcess[str]) -> str:
@@ -74,3 +75,14 @@ def test_nearest_finds_a_setting_by_its_last_part() -> None:
     assert nearest("loop.step", names) == ", did you mean 'loop.steps'?"
     assert nearest("windw", names) == ", did you mean 'replay.window'?"
     assert nearest("zzz", names) == ""
+
+
+def test_notes_follow_the_message_on_its_line(monkeypatch, capsys) -> None:
+    def failing(_: object) -> int:
+        error = ConfigError("no simulator")
+        error.add_note("Kept: 3 steps.")
+        raise error
+
+    monkeypatch.setattr("pipeline.inspect.main", failing)
+    assert main(["inspect", "store"]) == 2
+    assert capsys.readouterr().err == "sharpwave: error: no simulator. Kept: 3 steps.\n"

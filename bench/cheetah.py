@@ -23,12 +23,12 @@ EPISODE: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """A made-up episode of `EPISODE` steps, in the dtypes that environment and policy give."""
+    """A made-up episode of `EPISODE` steps: arrays as environment and policy hand them over."""
 
-    observations: npt.NDArray[np.float64]
-    actions: npt.NDArray[np.float32]
-    raw_actions: npt.NDArray[np.float32]
-    behaviours: npt.NDArray[np.float32]
+    observations: list[npt.NDArray[np.float64]]
+    actions: list[npt.NDArray[np.float32]]
+    raw_actions: list[npt.NDArray[np.float32]]
+    behaviours: list[npt.NDArray[np.float32]]
     rewards: list[float]
 
     @classmethod
@@ -38,10 +38,10 @@ class Steps:
         raw = draw.normal(0, 0.4, (EPISODE, ACTIONS)).astype(np.float32)
         behaviours = np.full((EPISODE, 2 * ACTIONS), 0.4, np.float32)
         return cls(
-            draw.normal(size=(EPISODE + 1, OBSERVATIONS)),
-            np.clip(raw, -1, 1),
-            raw,
-            behaviours,
+            list(draw.normal(size=(EPISODE + 1, OBSERVATIONS))),
+            list(np.clip(raw, -1, 1)),
+            list(raw),
+            list(behaviours),
             [float(r) for r in draw.normal(size=EPISODE)],
         )
 

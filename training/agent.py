@@ -6,7 +6,7 @@ import time
 from abc import abstractmethod
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from lightning.pytorch import LightningModule
 
@@ -44,7 +44,7 @@ class ReplayAgent(LightningModule):
     :meth:`learn` after each. The optimizer is stepped with the round as its closure, so that
     Lightning counts rounds; the engine leaves every gradient None, so that step changes nothing.
 
-    Contract for subclasses. They set ``policy`` in ``__init__`` and implement:
+    Contract for subclasses. They name ``fields``, set ``policy`` in ``__init__`` and implement:
     :meth:`bind`, called when training starts, after every checkpoint was loaded;
     :meth:`start_learning`, called once, when the warm-up has ended and a batch can be drawn;
     :meth:`update`, one gradient step with feed-back, forgetting and schedules;
@@ -57,6 +57,8 @@ class ReplayAgent(LightningModule):
     """
 
     policy: Policy
+    fields: ClassVar[tuple[str, ...]]
+    """What :meth:`update` reads of a replay batch; nothing else is gathered."""
 
     def __init__(self, config: RunConfig, spec: EnvironmentSpec) -> None:
         super().__init__()

@@ -107,13 +107,14 @@ class Experience(LightningDataModule):
         """Closes everything: what was committed stays, open episodes are cut."""
         self.teardown()
 
-    def _open_view(self, store: Store, **options: Any) -> ReplayView:
+    def _open_view(self, store: Store, agent: ReplayAgent, **options: Any) -> ReplayView:
         replay = self.config.replay
         view: ReplayView = store.replay(
             window=replay.window,
             scheme=replay.scheme,
             overlay=replay.overlay,
             seed=self.config.seed,
+            fields=agent.fields,
             discount=self.config.agent.discount,
             **options,
         )

@@ -33,7 +33,7 @@ class OfflineExperience(Experience):
         path = Path(self.config.replay.store or "")
         self.store = self._resources.enter_context(storage.open(path))
         self.run_dir.mkdir(parents=True, exist_ok=True)
-        self.view = self._open_view(self.store, overlay_root=self.run_dir)
+        self.view = self._open_view(self.store, agent, overlay_root=self.run_dir)
         self._steps = agent.steps
         if state:
             check_store(self.store, state)

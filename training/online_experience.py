@@ -63,7 +63,7 @@ class OnlineExperience(Experience):
                 continue_from=position,
             )
         )
-        self.view = self._open_view(self.store)
+        self.view = self._open_view(self.store, agent)
         self.collector = Collector(
             lanes, self._writer, agent.policy, seed=config.seed, nonfinite=config.loop.nonfinite
         )

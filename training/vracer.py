@@ -52,10 +52,23 @@ class VRacer(ReplayAgent):
         ConfigError: an action space that is not a box.
     """
 
+    fields = (
+        "observation",
+        "raw_action",
+        "reward",
+        "terminated",
+        "truncated",
+        "behaviour",
+        "behaviour_kind",
+        "next_value_target",
+    )
+
     def __init__(self, config: RunConfig, spec: EnvironmentSpec) -> None:
         super().__init__(config, spec)
         settings = config.agent
-        observation_size = _size(flatten_space(spec.observation_space, "observation"))
+        leaves = flatten_space(spec.observation_space, "observation")
+        observation_size = _size(leaves)
+        self._observations = tuple(leaf.name for leaf in leaves)
         action_size = _size(flatten_space(spec.action_space, "action"))
         self.network = VRacerNetwork(
             observation_size,
@@ -197,8 +210,9 @@ class VRacer(ReplayAgent):
         """V(s_T) of the batch's truncated last steps, by the network as it is now."""
         where = np.flatnonzero(batch.truncated & ~batch.terminated)
         if len(where):
-            rows = flat_rows(batch.next_observation)[where]
-            view.refresh_bootstrap(batch, where, self.actor.values(rows))
+            segment, row = batch.segment[where], batch.row[where] + 1
+            final = {name: view.read(name, segment, row) for name in self._observations}
+            view.refresh_bootstrap(batch, where, self.actor.values(flat_rows(final)))
 
     def _move_scales(self, view: ReplayView, bound: float) -> None:
         settings = self.config.agent

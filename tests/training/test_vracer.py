@@ -74,24 +74,27 @@ def test_the_warmups_end_sets_scales_and_rebuilds_the_whole_window(tmp_path, mon
         original(self, view)
         statistics = view.statistics()
         batch = view.sample(16).copy()
-        seen.update(agent=self, view=view, statistics=statistics, batch=batch)
+        names = ("value", "importance_ratio", "value_target")
+        stored = {name: view.read(name, batch.segment, batch.row) for name in names}
+        seen.update(agent=self, statistics=statistics, batch=batch, stored=stored)
         raise KeyError("far enough")
 
     monkeypatch.setattr(VRacer, "start_learning", watched)
     with pytest.raises(KeyError, match="far enough"):
         run(tiny_config(rounds=9), tmp_path)
     agent, statistics, batch = seen["agent"], seen["statistics"], seen["batch"]
+    stored = seen["stored"]
     assert agent.observation_scaling.mean == pytest.approx(statistics.mean)
     assert agent.observation_scaling.stdev == pytest.approx(np.sqrt(statistics.variance))
     scale = agent.reward_scaling.value
     assert scale == pytest.approx(np.sqrt(statistics.reward_second_moment))
     values = agent.actor.values(np.asarray(batch.observation, np.float64))
-    assert np.array_equal(batch.value, values)
-    assert batch.importance_ratio != pytest.approx(np.ones(16))
-    target = values + np.minimum(1, batch.importance_ratio) * (
+    assert np.array_equal(stored["value"], values)
+    assert stored["importance_ratio"] != pytest.approx(np.ones(16))
+    target = values + np.minimum(1, stored["importance_ratio"]) * (
         batch.reward / scale + 0.995 * batch.next_value_target - values
     )
-    assert batch.value_target == pytest.approx(target, abs=2e-6)
+    assert stored["value_target"] == pytest.approx(target, abs=2e-6)
 
 
 def test_beta_and_the_rate_follow_their_schedules(tmp_path, monkeypatch):
@@ -125,7 +128,8 @@ def test_truncated_ends_bootstrap_from_the_value_now(tmp_path):
     def watched(view, batch):
         VRacer._refresh_truncated(module, view, batch)
         where = np.flatnonzero(batch.truncated)
-        values = module.actor.values(np.asarray(batch.next_observation, np.float64)[where])
+        final = view.read("observation", batch.segment[where], batch.row[where] + 1)
+        values = module.actor.values(np.asarray(final, np.float64))
         assert np.array_equal(batch.next_value_target[where], values)
         ended = np.flatnonzero(batch.terminated)
         assert not batch.next_value_target[ended].any()

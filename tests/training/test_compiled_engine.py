@@ -1,0 +1,41 @@
+"""The compiled engine against the eager one, with a real compiler."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+
+from tests.training.test_engine import batch, network, schedule
+from training.adam import make_adam
+from training.compiled_engine import CompiledEngine, compiler_problem
+from training.engine import EagerEngine
+from training.refer import PRESETS
+from training.vracer_stage import VRacerStage
+
+pytestmark = pytest.mark.skipif(compiler_problem() is not None, reason=str(compiler_problem()))
+
+
+def test_three_updates_agree_and_changed_numbers_compile_nothing_anew() -> None:
+    nets = [network(), copy.deepcopy(network())]
+    engines = []
+    for kind, net in zip((EagerEngine, CompiledEngine), nets, strict=True):
+        stage = VRacerStage(net, PRESETS["ReF-ER"], 0.995)
+        optimizer = make_adam(net.parameters(), learning_rate=1.0)
+        named = dict(net.named_parameters())
+        engines.append(kind(stage, named, optimizer, max_gradient_norm=0.05))
+    counters = torch._dynamo.utils.counters["stats"]
+    graphs = None
+    for i in range(3):
+        numbers = schedule(1e-3 / (1 + i))
+        numbers.set(beta=0.2 + 0.3 * i, far_bound=5.0 - i)
+        eager, compiled = (engine.update(batch(i), numbers) for engine in engines)
+        assert compiled.keys() == eager.keys()
+        for name, values in eager.items():
+            assert torch.allclose(compiled[name], values, rtol=1e-5, atol=1e-5), name
+        graphs = graphs or counters["unique_graphs"]
+        assert counters["unique_graphs"] == graphs
+    for one, other in zip(nets[0].parameters(), nets[1].parameters(), strict=True):
+        assert torch.allclose(one, other, rtol=0.0, atol=1e-6)
+        assert other.grad is None

@@ -50,8 +50,13 @@ class AdamState:
         self.weight_decay = float(group["weight_decay"])
 
 
-def check_optimizer(parameters: Parameters, optimizer: Adam) -> None:
-    """Raise ConfigError unless it is plain Adam over exactly these parameters, in one group."""
+def check_optimizer(parameters: Parameters, optimizer: Adam, max_gradient_norm: float) -> None:
+    """Raise ConfigError unless it is plain Adam over exactly these parameters, in one group.
+
+    And unless ``max_gradient_norm``, the length that longer gradients are cut to, is positive.
+    """
+    if not max_gradient_norm > 0:
+        raise ConfigError(f"max_gradient_norm = {max_gradient_norm} must be positive")
     if type(optimizer) is not Adam or len(optimizer.param_groups) != 1:
         raise ConfigError(
             f"an engine steps one group of torch.optim.Adam, not {type(optimizer).__name__} "

@@ -55,9 +55,7 @@ class CompiledEngine:
         *,
         max_gradient_norm: float = math.inf,
     ) -> None:
-        check_optimizer(parameters, optimizer)
-        if not max_gradient_norm > 0:
-            raise ConfigError(f"max_gradient_norm = {max_gradient_norm} must be positive")
+        check_optimizer(parameters, optimizer, max_gradient_norm)
         problem = compiler_problem()
         if problem is not None:
             raise ConfigError(f"engine: compiled is not possible here: {problem}")

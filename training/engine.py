@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 from torch.optim.adam import adam as functional_adam
 
-from storage.errors import ConfigError
 from training.adam import AdamState, check_optimizer
 
 if TYPE_CHECKING:
@@ -64,9 +63,7 @@ class EagerEngine:
         *,
         max_gradient_norm: float = math.inf,
     ) -> None:
-        check_optimizer(parameters, optimizer)
-        if not max_gradient_norm > 0:
-            raise ConfigError(f"max_gradient_norm = {max_gradient_norm} must be positive")
+        check_optimizer(parameters, optimizer, max_gradient_norm)
         self._stage = stage
         self._parameters = dict(parameters)
         self._tensors = list(parameters.values())

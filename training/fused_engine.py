@@ -66,9 +66,7 @@ class FusedEngine:
     def __init__(
         self, stage: OutputGradient, optimizer: Adam, *, max_gradient_norm: float = math.inf
     ) -> None:
-        check_optimizer(stage.parameters, optimizer)
-        if not max_gradient_norm > 0:
-            raise ConfigError(f"max_gradient_norm = {max_gradient_norm} must be positive")
+        check_optimizer(stage.parameters, optimizer, max_gradient_norm)
         self._stage = stage
         self._optimizer = optimizer
         self._max_norm = max_gradient_norm

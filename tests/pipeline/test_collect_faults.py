@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -71,21 +69,6 @@ def test_killed_at_random_instants(kills: int, tmp_path: Path) -> None:
         assert salvaged <= kills
         # Few kills may all fall between two episodes.
         assert salvaged > 0 or kills < 50
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(folder)]
-    try:
-        mounted = subprocess.run(command, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        pytest.skip("there is no mount command, so no small disk can be made to fill up")
-    if mounted.returncode:
-        pytest.skip(f"mounting a small disk is not allowed here: {mounted.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 def test_a_full_disk_is_one_error(small_disk: Path, sharpwave) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,22 +17,6 @@ from storage.layout import Ending
 from storage.segment_writer import SegmentWriter
 from storage.writer import Writer
 from tests.storage.zoo import Tiny, check_tiny, cheetah_spec, play, tiny_spec
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
-    """An empty file system of 8 MiB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)]
-    try:
-        mounted = subprocess.run(command, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        pytest.skip("there is no mount command, so no small disk can be made to fill up")
-    if mounted.returncode:
-        pytest.skip(f"mounting a small disk is not allowed here: {mounted.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 def fill(folder: Path) -> Path:
@@ -71,20 +54,20 @@ def write_until_full(writer: Writer) -> tuple[list, str]:
             return records, str(error)
 
 
-def test_a_full_disk_is_one_error_and_nothing_committed_is_lost(disk: Path) -> None:
+def test_a_full_disk_is_one_error_and_nothing_committed_is_lost(small_disk: Path) -> None:
     """pytorch/rl: pre-allocation kills the process."""
-    store = storage.create(disk / "store", cheetah_spec())
+    store = storage.create(small_disk / "store", cheetah_spec())
     writer = store.writer()
     records, message = write_until_full(writer)
     assert len(records) > 50
     assert "disk full" in message
-    assert str(disk) in message
+    assert str(small_disk) in message
     assert "more bytes" in message
     assert "are free" in message
     opened = writer.open_episode(0)
     with contextlib.suppress(DiskFullError):  # there may be no room for the published table
         writer.close()
-    reader = storage.open(disk / "store")
+    reader = storage.open(small_disk / "store")
     lengths = reader.episodes["length"].to_pylist()
     assert lengths[: len(records)] == [100] * len(records)
     if opened is not None and opened.steps:
@@ -96,13 +79,13 @@ def test_a_full_disk_is_one_error_and_nothing_committed_is_lost(disk: Path) -> N
             np.testing.assert_array_equal(row, rng.normal(size=17))
 
 
-def test_the_writer_goes_on_when_there_is_room_again(disk: Path) -> None:
-    store = storage.create(disk / "store", tiny_spec())
+def test_the_writer_goes_on_when_there_is_room_again(small_disk: Path) -> None:
+    store = storage.create(small_disk / "store", tiny_spec())
     with store.writer() as writer:
         records = [play(writer, 0, 0)]
         tiny = Tiny(0, 1)
         # An episode longer than the first allocation, so that it must grow on a full disk.
-        filler = fill(disk)
+        filler = fill(small_disk)
         writer.begin(0, tiny.observation(0))
         done = 0
         step = tiny.step(0) | {"terminated": False, "truncated": False}
@@ -124,8 +107,8 @@ def test_the_writer_goes_on_when_there_is_room_again(disk: Path) -> None:
     check_tiny(store, records[1])
 
 
-def test_a_log_without_room_keeps_the_episode_pending(disk: Path, monkeypatch) -> None:
-    store = storage.create(disk / "store", tiny_spec())
+def test_a_log_without_room_keeps_the_episode_pending(small_disk: Path, monkeypatch) -> None:
+    store = storage.create(small_disk / "store", tiny_spec())
     with store.writer() as writer:
         first = play(writer, 0, 0)
         write = os.write
@@ -153,37 +136,37 @@ def test_a_log_without_room_keeps_the_episode_pending(disk: Path, monkeypatch) -
     assert store.n_episodes == 3
 
 
-def test_no_room_for_a_segment_leaves_nothing_of_it(disk: Path) -> None:
-    store = storage.create(disk / "store", cheetah_spec())
-    filler = fill(disk)
+def test_no_room_for_a_segment_leaves_nothing_of_it(small_disk: Path) -> None:
+    store = storage.create(small_disk / "store", cheetah_spec())
+    filler = fill(small_disk)
     with store.writer() as writer:
         with pytest.raises(DiskFullError, match="free"):
             writer.begin(0, np.zeros(17))
         assert writer.open_episode(0) is None
-        left = [p for p in (disk / "store").rglob("*") if p.is_file()]
+        left = [p for p in (small_disk / "store").rglob("*") if p.is_file()]
         assert [p.name for p in left] == ["zarr.json"]
         filler.unlink()
         writer.begin(0, np.zeros(17))
         assert writer.open_episode(0).segment == 0
 
 
-def test_no_room_to_publish_loses_nothing(disk: Path) -> None:
-    store = storage.create(disk / "store", tiny_spec())
+def test_no_room_to_publish_loses_nothing(small_disk: Path) -> None:
+    store = storage.create(small_disk / "store", tiny_spec())
     writer = store.writer(publish_interval=3600)
     play(writer, 0, 0)
     second = play(writer, 0, 1)
-    filler = fill(disk)
+    filler = fill(small_disk)
     with pytest.raises(DiskFullError, match=r"zarr\.json"):
         writer.publish()
     writer.close()  # which gives back what was allocated ahead, and then has room
     assert store.n_episodes == 2
     check_tiny(store, second)
-    table = pa.ipc.open_file(disk / "store/episodes/000000.arrow").read_all()
+    table = pa.ipc.open_file(small_disk / "store/episodes/000000.arrow").read_all()
     assert table.equals(store.episodes)
     filler.unlink()
     with store.writer(run="next") as again:
         play(again, 0, 2)
-    assert storage.open(disk / "store").n_episodes == 3
+    assert storage.open(small_disk / "store").n_episodes == 3
 
 
 def test_a_full_disk_does_not_hide_the_error_that_ended_the_run(
@@ -207,30 +190,30 @@ def test_a_full_disk_does_not_hide_the_error_that_ended_the_run(
     assert storage.open(tmp_path / "store").n_episodes == 2
 
 
-def test_no_room_to_create(disk: Path) -> None:
-    filler = fill(disk)
+def test_no_room_to_create(small_disk: Path) -> None:
+    filler = fill(small_disk)
     with pytest.raises(DiskFullError):
-        storage.create(disk / "store", tiny_spec())
+        storage.create(small_disk / "store", tiny_spec())
     filler.unlink()
-    assert list(disk.iterdir()) == []
-    storage.create(disk / "store", tiny_spec())
+    assert list(small_disk.iterdir()) == []
+    storage.create(small_disk / "store", tiny_spec())
 
 
-def test_a_store_can_be_the_root_of_a_file_system(disk: Path) -> None:
+def test_a_store_can_be_the_root_of_a_file_system(small_disk: Path) -> None:
     """Nothing can be renamed over a mount point."""
-    store = storage.create(disk, tiny_spec())
+    store = storage.create(small_disk, tiny_spec())
     with store.writer() as writer:
         record = play(writer, 0, 0)
-    check_tiny(storage.open(disk), record)
-    assert not (disk / "staging/zarr.json").exists()
+    check_tiny(storage.open(small_disk), record)
+    assert not (small_disk / "staging/zarr.json").exists()
 
 
-def test_a_read_only_file_system_is_one_clear_error(disk: Path) -> None:
-    storage.create(disk / "store", tiny_spec())
-    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
-    for path in (disk / "new", disk / "deep/er"):
+def test_a_read_only_file_system_is_one_clear_error(small_disk: Path) -> None:
+    storage.create(small_disk / "store", tiny_spec())
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    for path in (small_disk / "new", small_disk / "deep/er"):
         with pytest.raises(ReadOnlyStoreError, match=f"cannot create a store at {path}"):
             storage.create(path, tiny_spec())
     with pytest.raises(ReadOnlyStoreError, match=r"file system is read-only.*mode='r'"):
-        storage.open(disk / "store", mode="r+")
-    assert storage.open(disk / "store").n_episodes == 0
+        storage.open(small_disk / "store", mode="r+")
+    assert storage.open(small_disk / "store").n_episodes == 0

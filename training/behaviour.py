@@ -15,6 +15,8 @@ GAUSSIAN, UNIFORM = int(BehaviourKind.GAUSSIAN), int(BehaviourKind.UNIFORM)
 """The kinds of behaviour that have a density of the raw action, as numbers for kernels."""
 
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
+_FACTORS = 6
+"""So many float32 numbers have a product that float64 holds: one logarithm does for all."""
 _LOG_2 = math.log(2.0)
 _UNIFORM_STDEV = np.float32(1.0 / math.sqrt(3.0))
 
@@ -31,12 +33,18 @@ def behaviour_log_density(raw_action: Floats32, behaviour: Floats32, kind: int) 
         return -size * _LOG_2
     if kind != GAUSSIAN:
         return math.nan
-    total = 0.0
+    total, product = -size * _HALF_LOG_2PI, 1.0
     for j in range(size):
         stdev = np.float64(behaviour[size + j])
+        if not stdev > 0.0:
+            return math.nan
         z = (np.float64(raw_action[j]) - np.float64(behaviour[j])) / stdev
-        total -= 0.5 * z * z + math.log(stdev) + _HALF_LOG_2PI
-    return total
+        total -= 0.5 * z * z
+        product *= stdev
+        if j % _FACTORS == _FACTORS - 1:
+            total -= math.log(product)
+            product = 1.0
+    return total - math.log(product)
 
 
 @kernel

@@ -90,7 +90,7 @@ class FusedEngine:
         """Run one update; feedback of the stage, with ``loss`` and ``gradient_norm`` (0-dim)."""
         with torch.no_grad():
             passes = self._pass(len(batch.observation))
-            passes.forward(batch.observation)
+            passes.forward(batch.observation.numpy())
             loss, feedback = self._stage.fill(
                 passes.outputs, passes.output_gradient, self._parts, batch, schedule
             )

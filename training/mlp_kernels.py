@@ -1,6 +1,6 @@
 """Kernels between the matrix products of a SoftSign network's forward and backward pass.
 
-Matrix products are torch's, which no kernel of ours beats; all that stands between two of them is
+Matrix products are a BLAS's, which no kernel of ours beats; all that stands between two of them is
 one pass over memory here. Sums run in a fixed order: the same bits on every call.
 """
 
@@ -12,44 +12,72 @@ import numpy as np
 
 from storage.kernel import Floats32, kernel
 
-__all__ = ["activate", "activation_gradient", "adam", "column_sums"]
+__all__ = [
+    "activate",
+    "adam",
+    "add",
+    "add_row",
+    "column_sums",
+    "gradient_in_place",
+    "linked_gradient",
+]
 
 _ONE = np.float32(1.0)
 
 
 @kernel
-def activate(
-    sums: Floats32,
-    bias: Floats32,
-    linked: bool,
-    before: Floats32,
-    outputs: Floats32,
-    slope: Floats32,
-) -> None:
-    """Outputs = softsign(sums + bias), plus ``before`` where linked; all (B, width).
-
-    ``slope`` becomes the derivative of the SoftSign, 1 / (1 + |x|)^2.
-    """
-    for i in range(sums.shape[0]):
-        for j in range(sums.shape[1]):
-            x = sums[i, j] + bias[j]
-            inverse = _ONE / (_ONE + abs(x))
-            y = x * inverse
-            outputs[i, j] = y + before[i, j] if linked else y
-            slope[i, j] = inverse * inverse
+def activate(hidden: Floats32, bias: Floats32) -> None:
+    """Hidden = softsign(hidden + bias), (B, width), in place."""
+    for i in range(hidden.shape[0]):
+        for j in range(hidden.shape[1]):
+            x = hidden[i, j] + bias[j]
+            hidden[i, j] = x / (_ONE + abs(x))
 
 
 @kernel
-def activation_gradient(
-    upstream: Floats32, slope: Floats32, gradient: Floats32, bias_gradient: Floats32
+def gradient_in_place(gradient: Floats32, outputs: Floats32, sums: Floats32) -> None:
+    """Gradient, (B, width), times the slope of the SoftSign that gave ``outputs``, in place.
+
+    The slope at x is 1 / (1 + |x|)^2 = (1 - |y|)^2 at y = softsign(x). ``sums``, (width,), become
+    the column sums.
+    """
+    sums[:] = 0.0
+    for i in range(gradient.shape[0]):
+        for j in range(gradient.shape[1]):
+            root = _ONE - abs(outputs[i, j])
+            value = gradient[i, j] * root * root
+            gradient[i, j] = value
+            sums[j] += value
+
+
+@kernel
+def linked_gradient(
+    upstream: Floats32, outputs: Floats32, before: Floats32, gradient: Floats32, sums: Floats32
 ) -> None:
-    """Gradient = upstream * slope, (B, width), and its column sums, (width,)."""
-    bias_gradient[:] = 0.0
+    """The same where ``outputs`` hold the SoftSign plus ``before``; ``upstream`` is kept."""
+    sums[:] = 0.0
     for i in range(upstream.shape[0]):
         for j in range(upstream.shape[1]):
-            value = upstream[i, j] * slope[i, j]
+            root = _ONE - abs(outputs[i, j] - before[i, j])
+            value = upstream[i, j] * root * root
             gradient[i, j] = value
-            bias_gradient[j] += value
+            sums[j] += value
+
+
+@kernel
+def add(values: Floats32, others: Floats32) -> None:
+    """Add ``others`` to ``values``, both (B, width), in place."""
+    for i in range(values.shape[0]):
+        for j in range(values.shape[1]):
+            values[i, j] += others[i, j]
+
+
+@kernel
+def add_row(values: Floats32, row: Floats32) -> None:
+    """Add ``row``, (width,), to every row of ``values``, (B, width), in place."""
+    for i in range(values.shape[0]):
+        for j in range(values.shape[1]):
+            values[i, j] += row[j]
 
 
 @kernel

@@ -5,9 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
-import torch
 
-from training.mlp_kernels import activate, activation_gradient, column_sums
+from training.mlp_kernels import (
+    activate,
+    add,
+    add_row,
+    column_sums,
+    gradient_in_place,
+    linked_gradient,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -25,79 +31,83 @@ class MlpPass:
     gradient of the loss with respect to the outputs, and calls `backward`, which writes the
     gradients of all weights and biases into views of ``gradients`` (by parameter). Weights are read
     in place, so that a step in place is seen by the next pass.
+
+    Matrix products are NumPy's: its BLAS is three times as quick as torch's on AMD processors where
+    one side is narrow, as heads and inputs of control tasks are.
     """
 
     def __init__(
         self, body: Mlp, head: nn.Linear, batch: int, gradients: dict[Tensor, Tensor]
     ) -> None:
         layers = [cast("nn.Linear", layer) for layer in body.layers]
-        self._weights = [layer.weight.detach() for layer in layers]
-        self._transposed = [weight.t() for weight in self._weights]
-        self._biases = [layer.bias.detach().numpy() for layer in layers]
+        self._weights = [_array(layer.weight) for layer in layers]
+        self._biases = [_array(layer.bias) for layer in layers]
         self._links = body.links
-        self._head = head.weight.detach()
-        self._head_transposed = self._head.t()
-        self._head_bias = head.bias.detach()
-        self._weight_gradients = [gradients[layer.weight] for layer in layers]
-        self._bias_gradients = [gradients[layer.bias].numpy() for layer in layers]
-        self._head_gradient = gradients[head.weight]
-        self._head_bias_gradient = gradients[head.bias].numpy()
+        self._head, self._head_bias = _array(head.weight), _array(head.bias)
+        self._weight_gradients = [_array(gradients[layer.weight]) for layer in layers]
+        self._bias_gradients = [_array(gradients[layer.bias]) for layer in layers]
+        self._head_gradient = _array(gradients[head.weight])
+        self._head_bias_gradient = _array(gradients[head.bias])
         self._allocate(batch)
 
     def _allocate(self, batch: int) -> None:
         widths = [len(weight) for weight in self._weights]
-        self._sums = [torch.empty(batch, width) for width in widths]
-        self._hidden = [torch.empty(batch, width) for width in widths]
-        self._slopes = [np.empty((batch, width), np.float32) for width in widths]
-        self._upstream = [torch.empty(batch, width) for width in widths]
-        self._inner = [torch.empty(batch, width) for width in widths]
-        outputs = torch.empty(batch, len(self._head))
-        gradient = torch.empty(batch, len(self._head))
-        self._outputs, self._output_gradient = outputs, gradient
-        self.outputs: Floats32 = outputs.numpy()
+        self._hidden = [np.zeros((batch, width), np.float32) for width in widths]
+        # Few buffers, used in turn, because all of a pass should stay in the processor's cache.
+        even, odd, scaled = (np.zeros(batch * max(widths), np.float32) for _ in range(3))
+        self._upstream, self._inner = [], []
+        for k, width in enumerate(widths):
+            upstream = (odd if k % 2 else even)[: batch * width].reshape(batch, width)
+            inner = scaled[: batch * width].reshape(batch, width)
+            self._upstream.append(upstream)
+            self._inner.append(inner if self._links[k] else upstream)
+        self._head_transposed = np.empty(self._head.shape[::-1], np.float32)
+        self.outputs: Floats32 = np.zeros((batch, len(self._head)), np.float32)
         """(B, K), of the last forward pass."""
-        self.output_gradient: Floats32 = gradient.numpy()
+        self.output_gradient: Floats32 = np.zeros_like(self.outputs)
         """(B, K), to be filled before the backward pass."""
 
-    def forward(self, inputs: Tensor) -> None:
-        """Run the network on ``inputs`` float32 (B, O), which must stay until `backward`."""
-        self._inputs = inputs
-        before = inputs
-        for k, weight in enumerate(self._transposed):
-            sums, hidden, linked = self._sums[k], self._hidden[k], self._links[k]
-            torch.mm(before, weight, out=sums)
-            link = before if linked else hidden
-            activate(
-                sums.numpy(),
-                self._biases[k],
-                linked,
-                link.numpy(),
-                hidden.numpy(),
-                self._slopes[k],
-            )
+    def forward(self, inputs: Floats32) -> None:
+        """Run the network on ``inputs`` (B, O), which must stay until `backward`."""
+        self._inputs = before = inputs
+        for k, weight in enumerate(self._weights):
+            hidden = self._hidden[k]
+            np.dot(before, weight.T, out=hidden)
+            activate(hidden, self._biases[k])
+            if self._links[k]:
+                add(hidden, before)
             before = hidden
-        torch.addmm(self._head_bias, before, self._head_transposed, out=self._outputs)
+        np.copyto(self._head_transposed, self._head.T)
+        np.dot(before, self._head_transposed, out=self.outputs)
+        add_row(self.outputs, self._head_bias)
 
     def backward(self) -> None:
         """Gradients of every weight and bias from `output_gradient`."""
-        gradient, last = self._output_gradient, len(self._weights) - 1
-        torch.mm(gradient.t(), self._hidden[last], out=self._head_gradient)
-        column_sums(self.output_gradient, self._head_bias_gradient)
-        torch.mm(gradient, self._head, out=self._upstream[last])
+        gradient, last = self.output_gradient, len(self._weights) - 1
+        np.dot(gradient.T, self._hidden[last], out=self._head_gradient)
+        column_sums(gradient, self._head_bias_gradient)
+        np.dot(gradient, self._head, out=self._upstream[last])
         for k in range(last, -1, -1):
+            self._through_activation(k)
             inner = self._inner[k]
-            activation_gradient(
-                self._upstream[k].numpy(), self._slopes[k], inner.numpy(), self._bias_gradients[k]
-            )
-            inputs = self._hidden[k - 1] if k else self._inputs
-            torch.mm(inner.t(), inputs, out=self._weight_gradients[k])
+            np.dot(inner.T, self._before(k), out=self._weight_gradients[k])
             if k:
-                self._hand_down(k)
+                np.dot(inner, self._weights[k], out=self._upstream[k - 1])
+                if self._links[k]:
+                    add(self._upstream[k - 1], self._upstream[k])
 
-    def _hand_down(self, k: int) -> None:
-        """Gradient at the hidden layer below, through the weights and through the link."""
-        below, inner = self._upstream[k - 1], self._inner[k]
+    def _through_activation(self, k: int) -> None:
+        upstream, hidden, sums = self._upstream[k], self._hidden[k], self._bias_gradients[k]
         if self._links[k]:
-            torch.addmm(self._upstream[k], inner, self._weights[k], out=below)
+            linked_gradient(upstream, hidden, self._hidden[k - 1], self._inner[k], sums)
         else:
-            torch.mm(inner, self._weights[k], out=below)
+            gradient_in_place(upstream, hidden, sums)
+
+    def _before(self, k: int) -> Floats32:
+        return self._hidden[k - 1] if k else self._inputs
+
+
+def _array(tensor: Tensor) -> Floats32:
+    """A tensor's memory as NumPy sees it."""
+    array: Floats32 = tensor.detach().numpy()
+    return array

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import math
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from storage.errors import SchemaMismatchError
-from training.behaviour import describe_behaviour
+from storage.layout import align_up
+from training.batch_kernels import fill_batch
+from training.scaling import flat_rows
 
 if TYPE_CHECKING:
     from storage.replay import Batch
     from training.scaling import ObservationScaling
 
-__all__ = ["BatchConverter", "TensorBatch"]
+__all__ = ["HOST", "BatchConverter", "TensorBatch"]
+
+HOST: Final = torch.device("cpu")
+
+_LINE = 16
+"""Numbers of a cache line, at which each field begins."""
 
 
 class TensorBatch(NamedTuple):
@@ -45,13 +52,18 @@ class TensorBatch(NamedTuple):
 class BatchConverter:
     """Copies replay batches into tensors that are allocated once and reused.
 
-    The tensors of the last call are overwritten by the next one. Their addresses stay the same
-    while the batch size does, which captured graphs rely on.
+    All of a batch lies in one block of host memory, which one kernel fills. On another device the
+    block is pinned and copied by one asynchronous copy into its like there. The tensors of the
+    last call are overwritten by the next one, which must not come before the update's feedback was
+    read. Their addresses stay the same while the batch size does: captured graphs rely on it.
     """
 
-    def __init__(self, scaling: ObservationScaling, action_size: int) -> None:
+    def __init__(
+        self, scaling: ObservationScaling, action_size: int, device: torch.device = HOST
+    ) -> None:
         self._scaling = scaling
         self._action_size = action_size
+        self._device = device
         self._size = 0
 
     def __call__(self, batch: Batch) -> TensorBatch:
@@ -63,44 +75,63 @@ class BatchConverter:
         """
         if len(batch.reward) != self._size:
             self._allocate(len(batch.reward))
-        self._scaling.scale(batch.observation, out=self._observation)
-        np.copyto(self._raw_action, batch.raw_action)
-        np.copyto(self._reward, batch.reward, casting="same_kind")
-        np.copyto(self._next_value_target, batch.next_value_target)
-        np.copyto(self._sampling_weight, batch.sampling_weight)
-        bad = describe_behaviour(
-            self._raw_action,
+        bad = fill_batch(
+            flat_rows(batch.observation),
+            self._scaling.statistics.numpy(),
+            batch.raw_action,
             batch.behaviour,
             batch.behaviour_kind,
-            self._mean,
-            self._stdev,
-            self._log_density,
+            (batch.reward, batch.next_value_target, batch.sampling_weight),
+            self._matrices,
+            self._vectors,
         )
         if bad >= 0:
             raise _unknown_behaviour(batch, bad)
+        if self._block is not self._host:
+            self._block.copy_(self._host, non_blocking=True)
         return self._tensors
 
     def _allocate(self, size: int) -> None:
-        vector, matrix = (size,), (size, self._action_size)
-        self._size = size
-        self._observation = np.empty((size, self._scaling.size), np.float32)
-        self._raw_action = np.empty(matrix, np.float32)
-        self._reward = np.empty(vector, np.float32)
-        self._next_value_target = np.empty(vector, np.float32)
-        self._mean = np.empty(matrix, np.float32)
-        self._stdev = np.empty(matrix, np.float32)
-        self._log_density = np.empty(vector, np.float32)
-        self._sampling_weight = np.empty(vector, np.float32)
-        self._tensors = TensorBatch(
-            torch.from_numpy(self._observation),
-            torch.from_numpy(self._raw_action),
-            torch.from_numpy(self._reward),
-            torch.from_numpy(self._next_value_target),
-            torch.from_numpy(self._mean),
-            torch.from_numpy(self._stdev),
-            torch.from_numpy(self._log_density),
-            torch.from_numpy(self._sampling_weight),
+        shapes = self._shapes(size)
+        away = self._device.type != "cpu"
+        rooms = [align_up(math.prod(shape), _LINE) for shape in shapes]
+        self._host = torch.zeros(sum(rooms), pin_memory=away)
+        self._block = self._host.to(self._device) if away else self._host
+        self._tensors = TensorBatch(*_parts(self._block, rooms, shapes))
+        arrays = TensorBatch(*_parts(self._host, rooms, shapes))
+        self._matrices = tuple(
+            part.numpy()
+            for part in (
+                arrays.observation,
+                arrays.raw_action,
+                arrays.behaviour_mean,
+                arrays.behaviour_stdev,
+            )
         )
+        self._vectors = tuple(
+            part.numpy()
+            for part in (
+                arrays.behaviour_log_density,
+                arrays.reward,
+                arrays.next_value_target,
+                arrays.sampling_weight,
+            )
+        )
+        self._size = size
+
+    def _shapes(self, size: int) -> list[tuple[int, ...]]:
+        """Shapes of the fields of a `TensorBatch`, in their order."""
+        vector, action = (size,), (size, self._action_size)
+        state = (size, self._scaling.size)
+        return [state, action, vector, vector, action, action, vector, vector]
+
+
+def _parts(block: Tensor, rooms: list[int], shapes: list[tuple[int, ...]]) -> list[Tensor]:
+    """Views of a block's consecutive rooms, in these shapes."""
+    return [
+        room[: math.prod(shape)].view(shape)
+        for room, shape in zip(block.split(rooms), shapes, strict=True)
+    ]
 
 
 def _unknown_behaviour(batch: Batch, position: int) -> SchemaMismatchError:

@@ -3,29 +3,55 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import torch
 
-from training.mlp_kernels import activate, activation_gradient, adam, column_sums
+from training.mlp_kernels import (
+    activate,
+    adam,
+    add,
+    add_row,
+    column_sums,
+    gradient_in_place,
+    linked_gradient,
+)
 
 
 def _rows(*shape: int) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(len(shape)))
 
 
-@pytest.mark.parametrize("linked", [False, True])
-def test_activation_and_its_gradient(linked: bool) -> None:
-    sums, bias, before, upstream = _rows(7, 5) * 3, _rows(5), _rows(7, 5) + 1, _rows(7, 5) - 1
+def test_activation_and_its_gradient() -> None:
+    sums, bias, upstream = _rows(7, 5) * 3, _rows(5), _rows(7, 5) - 1
     inner = (sums + bias).requires_grad_()
-    expected = torch.nn.functional.softsign(inner) + (before if linked else 0)
-    outputs, slope, gradient = (np.empty((7, 5), np.float32) for _ in range(3))
-    bias_gradient = np.empty(5, np.float32)
-    activate(sums.numpy(), bias.numpy(), linked, before.numpy(), outputs, slope)
-    activation_gradient(upstream.numpy(), slope, gradient, bias_gradient)
+    expected = torch.nn.functional.softsign(inner)
     (wanted,) = torch.autograd.grad(expected, inner, upstream)
-    assert np.allclose(outputs, expected.detach().numpy(), atol=1e-6)
+    hidden, gradient, column = sums.numpy().copy(), upstream.numpy().copy(), np.empty(5, np.float32)
+    activate(hidden, bias.numpy())
+    assert np.allclose(hidden, expected.detach().numpy(), atol=1e-6)
+    gradient_in_place(gradient, hidden, column)
     assert np.allclose(gradient, wanted.numpy(), atol=1e-6)
-    assert np.allclose(bias_gradient, wanted.sum(0).numpy(), atol=1e-6)
+    assert np.allclose(column, wanted.sum(0).numpy(), atol=1e-6)
+
+
+def test_gradient_through_a_linked_layer() -> None:
+    inner, before, upstream = _rows(7, 5).requires_grad_(), _rows(7, 5) + 1, _rows(7, 5) - 1
+    activated = torch.nn.functional.softsign(inner)
+    (wanted,) = torch.autograd.grad(activated, inner, upstream)
+    outputs, given = activated.detach().numpy().copy(), upstream.numpy().copy()
+    add(outputs, before.numpy())
+    assert np.array_equal(outputs, (activated.detach() + before).numpy())
+    gradient, column = np.empty((7, 5), np.float32), np.empty(5, np.float32)
+    linked_gradient(given, outputs, before.numpy(), gradient, column)
+    assert np.array_equal(given, upstream.numpy())
+    assert np.allclose(gradient, wanted.numpy(), atol=1e-5)
+    assert np.allclose(column, wanted.sum(0).numpy(), atol=1e-5)
+
+
+def test_a_row_is_added_to_every_row() -> None:
+    values, row = _rows(9, 4), _rows(4)
+    given = values.numpy().copy()
+    add_row(given, row.numpy())
+    assert np.array_equal(given, (values + row).numpy())
 
 
 def test_column_sums() -> None:

@@ -84,3 +84,23 @@ def test_a_broken_gaussian_behaviour_is_named():
     batch.behaviour[1, 2] = 0.0
     with pytest.raises(SchemaMismatchError, match="row 11"):
         BatchConverter(ObservationScaling(3), 2)(batch)
+
+
+def test_two_broken_deviations_do_not_make_a_whole_one():
+    batch = replay_batch(3)
+    batch.behaviour[1, 2:] = -1.0
+    with pytest.raises(SchemaMismatchError, match="row 11"):
+        BatchConverter(ObservationScaling(3), 2)(batch)
+
+
+@pytest.mark.parametrize("size", [1, 5, 6, 7, 50])
+def test_log_densities_of_any_width_and_scale(size):
+    batch = replay_batch(4)
+    rng = np.random.default_rng(size)
+    stdev = np.exp(rng.uniform(-80, 80, (4, size))).astype(np.float32)
+    batch.raw_action = (stdev * rng.normal(size=(4, size))).astype(np.float32)
+    batch.behaviour = np.concatenate([np.zeros((4, size), np.float32), stdev], axis=1)
+    tensors = BatchConverter(ObservationScaling(3), size)(batch)
+    normal = torch.distributions.Normal(0.0, torch.from_numpy(stdev).double())
+    expected = normal.log_prob(torch.from_numpy(batch.raw_action).double()).sum(-1).float()
+    assert torch.allclose(tensors.behaviour_log_density, expected, rtol=1e-6)

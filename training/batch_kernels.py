@@ -1,0 +1,43 @@
+"""The kernel that turns a gathered batch into what stages compute with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from storage.kernel import Bytes, Floats, Floats32, kernel
+from training.behaviour import describe_behaviour
+
+__all__ = ["fill_batch"]
+
+
+@kernel
+def fill_batch(
+    observations: Floats,
+    scaling: Floats,
+    raw_action: Floats32,
+    behaviour: Floats32,
+    kind: Bytes,
+    given: tuple[Any, Any, Any],
+    matrices: tuple[Floats32, Floats32, Floats32, Floats32],
+    vectors: tuple[Floats32, Floats32, Floats32, Floats32],
+) -> int:
+    """Fill a batch of B steps; gives the first row of unusable behaviour, or -1.
+
+    Observations (B, O) are scaled by mean and standard deviation, ``scaling`` (2, O), in float64
+    and rounded once. ``given``: reward (any dtype), next value target and sampling weight, (B,).
+    ``matrices``: scaled observation, raw action, mean and stdev of the behaviour; ``vectors``: log
+    density of the raw action under it, then ``given``.
+    """
+    state, action, mean, stdev = matrices
+    log_density, reward, target, weight = vectors
+    for i in range(observations.shape[0]):
+        for j in range(observations.shape[1]):
+            state[i, j] = np.float32((observations[i, j] - scaling[0, j]) / scaling[1, j])
+        for k in range(action.shape[1]):
+            action[i, k] = raw_action[i, k]
+        reward[i] = np.float32(given[0][i])
+        target[i] = given[1][i]
+        weight[i] = given[2][i]
+    return describe_behaviour(raw_action, behaviour, kind, mean, stdev, log_density)

@@ -140,14 +140,15 @@ class SettingsParser:
 
 
 def _check_once(prog: str, arguments: Sequence[str]) -> None:
-    """Refuses one option with two values; of a section's settings, as of files, the later wins."""
+    """Refuses one option given twice; several `--name+=…`, which append to a list, are fine."""
     given: dict[str, str] = {}
     for word in arguments:
         name, _, value = word.partition("=")
-        if given.setdefault(name, value) != value and "." not in name:
+        if name in given and not name.endswith("+"):
             raise ConfigError(
                 f"{prog}: {name} is given twice, as {given[name]!r} and as {value!r}; leave one out"
             )
+        given[name] = value
 
 
 def split_words(words: Sequence[str]) -> tuple[list[str], list[str]]:

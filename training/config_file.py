@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import re
 import types
 import typing
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Union, cast
+from typing import Any, Final, Literal, TypeVar, Union, cast
 
 import yaml
 
@@ -20,9 +21,15 @@ __all__ = ["from_mapping", "load_config", "save_config", "to_mapping"]
 
 _Settings = TypeVar("_Settings")
 
+_FLOAT: Final = "tag:yaml.org,2002:float"
+_EXPONENT: Final = re.compile(r"[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9_]+)[eE][-+]?[0-9]+$")
+"""Numbers such as 1e4, which YAML 1.1 takes for text unless they have a point and a sign."""
+
 
 def load_config(path: Path | str, overrides: Sequence[str] = ()) -> RunConfig:
     """The settings in a YAML file, with ``overrides`` such as ``loop.steps=5000`` applied.
+
+    Numbers may be written as 1e4 and 1_000 in both, whole ones too.
 
     Raises:
         ConfigError: no such file, no YAML, an unknown key (the nearest names are listed), or an
@@ -36,7 +43,7 @@ def load_config(path: Path | str, overrides: Sequence[str] = ()) -> RunConfig:
 
 def save_config(config: RunConfig, path: Path) -> None:
     """Writes every setting of ``config`` as YAML that :func:`load_config` reads back."""
-    text = yaml.safe_dump(to_mapping(config), sort_keys=False, allow_unicode=True)
+    text = yaml.dump(to_mapping(config), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
     path.write_text(text, encoding="utf-8")
 
 
@@ -73,9 +80,25 @@ def from_mapping(settings: type[_Settings], values: Mapping[str, Any], at: str =
     return settings(**built)
 
 
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]
+    """Takes 1e4 for a number."""
+
+
+class _Dumper(yaml.SafeDumper):  # type: ignore[misc]
+    """Quotes text that looks like such a number."""
+
+
+_Loader.add_implicit_resolver(_FLOAT, _EXPONENT, list("-+.0123456789"))
+_Dumper.add_implicit_resolver(_FLOAT, _EXPONENT, list("-+.0123456789"))
+
+
+def _parsed(text: str) -> Any:
+    return yaml.load(text, Loader=_Loader)
+
+
 def _read(path: Path) -> dict[str, Any]:
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        values = _parsed(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ConfigError(f"there is no configuration file {path}") from error
     except yaml.YAMLError as error:
@@ -94,7 +117,10 @@ def _apply(values: dict[str, Any], override: str) -> None:
         values = values.setdefault(section, {})
         if not isinstance(values, dict):
             raise ConfigError(f"override {override!r}: {section} is no section")
-    values[last] = yaml.safe_load(text)
+    try:
+        values[last] = _parsed(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"override {override!r}: {text!r} is no YAML: {error}") from error
 
 
 def _required(each: dataclasses.Field[Any]) -> bool:

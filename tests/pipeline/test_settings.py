@@ -85,6 +85,22 @@ def test_unknown_option_gets_the_nearest_name(parser: SettingsParser) -> None:
         parser.parse([], ["--loop.step=3"])
 
 
+@pytest.mark.parametrize("second", ["200", "100"])
+def test_an_option_given_twice(parser: SettingsParser, second: str) -> None:
+    _, options = split_words(["--loop.steps", "100", "--seed=1", f"--loop.steps={second}"])
+    with pytest.raises(ConfigError) as caught:
+        parser.parse([], options)
+    assert str(caught.value) == (
+        f"sharpwave train: --loop.steps is given twice, as '100' and as '{second}'; leave one out"
+    )
+
+
+def test_a_list_is_appended_to_twice(parser: SettingsParser) -> None:
+    wrappers = "--environment.wrappers+="
+    run = config(parser, [], "--environment.id=A", f"{wrappers}ClipAction", f"{wrappers}TimeLimit")
+    assert [each.class_path for each in run.environment.wrappers] == ["ClipAction", "TimeLimit"]
+
+
 def test_own_options_come_back_as_text(parser: SettingsParser) -> None:
     assert parser.parse([], ["--resume=runs/7"])["resume"] == "runs/7"
 

@@ -31,10 +31,11 @@ class ActionMapping:
     def __init__(self, space: Space[Any]) -> None:
         self._layout = ActionLayout(space)
         _check_boxes(self._layout.leaves)
-        self._low, self._high = self._layout.low, self._layout.high
-        bounded = np.isfinite(self._low) & np.isfinite(self._high)
-        self._offset = np.where(bounded, self._low, -1.0)
-        self._half = np.where(bounded, 0.5 * self._high - 0.5 * self._low, 1.0)
+        low, high = self._layout.low, self._layout.high
+        bounded = np.isfinite(low) & np.isfinite(high)
+        self._offset = np.where(bounded, low, -1.0)
+        self._half = np.where(bounded, 0.5 * high - 0.5 * low, 1.0)
+        self._box = np.stack([self._offset, self._half, low, high])
         self.bounded = bool(bounded.all())
         """Whether every dimension has both bounds."""
         self.size = self._layout.size
@@ -45,8 +46,8 @@ class ActionMapping:
 
         Dimensions of an integer dtype are rounded to the nearest integer.
         """
-        numbers = np.empty(self.size, np.float64)
-        _to_box(raw, self._offset, self._half, self._low, self._high, numbers)
+        numbers = self._layout.empty()
+        _to_box(raw, self._box, numbers)
         return self._layout.arrange(numbers)
 
     def to_raw(self, action: Any) -> Floats32:
@@ -72,11 +73,11 @@ class ActionMapping:
 
 
 @kernel
-def _to_box(
-    raw: Floats32, offset: Floats, half: Floats, low: Floats, high: Floats, out: Floats
-) -> None:
+def _to_box(raw: Floats32, box: Floats, out: Floats | Floats32) -> None:
+    """Fill ``out`` (A,); the rows of ``box`` (4, A) are offset, half width, low and high."""
     for j in range(out.shape[0]):
-        out[j] = min(max(offset[j] + half[j] * (np.float64(raw[j]) + 1.0), low[j]), high[j])
+        number = box[0, j] + box[1, j] * (np.float64(raw[j]) + 1.0)
+        out[j] = min(max(number, box[2, j]), box[3, j])
 
 
 def _check_boxes(leaves: tuple[Leaf, ...]) -> None:

@@ -80,7 +80,8 @@ class Collector:
         self._policy = policy
         self._seed = seed
         self._nonfinite = nonfinite
-        count = lanes.n_lanes
+        self._stride = lanes.stride
+        self._n_lanes = count = lanes.n_lanes
         self._episodes = [0] * count
         self._observations: list[Any] = [None] * count
         self._values: list[list[float]] = [[] for _ in range(count)]
@@ -95,27 +96,21 @@ class Collector:
             EnvironmentFaultError: an environment failed; lane, episode and step are named.
             NonFiniteError: NaN or infinity where it is refused, or in 20 episodes in a row.
         """
-        stride = self._lanes.stride
-        first = self.steps % self._lanes.n_lanes
-        group = range(first, first + stride)
-        for lane in group:
+        first = self.steps % self._n_lanes
+        decisions = []
+        for lane in range(first, first + self._stride):
             if not self._open[lane]:
                 self._begin(lane)
-        decisions = [
-            self._policy.act(lane, self.steps + offset, self._observations[lane])
-            for offset, lane in enumerate(group)
-        ]
-        actions = [decision.action for decision in decisions]
+            step = self.steps + lane - first
+            decisions.append(self._policy.act(lane, step, self._observations[lane]))
         try:
-            transitions = self._lanes.step(first, actions)
+            transitions = self._lanes.step(first, [decision.action for decision in decisions])
         except EnvironmentFaultError as error:
             raise EnvironmentFaultError(f"{self._place(error.lane)}: {error}") from error
-        self.steps += stride
-        finished = []
-        for lane, decision, transition in zip(group, decisions, transitions, strict=True):
-            episode = self._record(lane, decision, transition)
-            if episode is not None:
-                finished.append(episode)
+        self.steps += self._stride
+        finished: list[FinishedEpisode] = []
+        for offset, decision in enumerate(decisions):
+            self._record(first + offset, decision, transitions[offset], finished)
         return finished
 
     def _begin(self, lane: int) -> None:
@@ -150,40 +145,47 @@ class Collector:
 
     def _place(self, lane: int | None) -> str:
         if lane is None:
-            return f"lanes 0 to {self._lanes.n_lanes - 1}, step {self.steps} of them all"
+            return f"lanes 0 to {self._n_lanes - 1}, step {self.steps} of them all"
         episode = self._writer.open_episode(lane)
         step = 0 if episode is None else episode.steps
         return f"lane {lane}, episode {self._episodes[lane] - 1}, step {step}"
 
     def _record(
-        self, lane: int, decision: PolicyStep, transition: Transition
-    ) -> FinishedEpisode | None:
-        if decision.value is not None:
-            self._values[lane].append(decision.value)
+        self,
+        lane: int,
+        decision: PolicyStep,
+        transition: Transition,
+        finished: list[FinishedEpisode],
+    ) -> None:
+        """Store a lane's step; the episode that it ended is added to ``finished``."""
+        action, raw_action, behaviour, behaviour_kind, value = decision
+        observation, reward, terminated, truncated, info = transition
+        if value is not None:
+            self._values[lane].append(value)
         record = self._writer.step(
             lane,
-            action=decision.action,
-            reward=transition.reward,
-            observation=transition.observation,
-            terminated=transition.terminated,
-            truncated=transition.truncated,
-            raw_action=decision.raw_action,
-            behaviour=decision.behaviour,
-            behaviour_kind=decision.behaviour_kind,
+            action=action,
+            reward=reward,
+            observation=observation,
+            terminated=terminated,
+            truncated=truncated,
+            raw_action=raw_action,
+            behaviour=behaviour,
+            behaviour_kind=behaviour_kind,
             policy_update=self.policy_update,
-            info=transition.info,
+            info=info,
         )
-        self._observations[lane] = transition.observation
+        self._observations[lane] = observation
         if record is not None:
             self._open[lane] = False
             self._stepless[lane] = 0
-            return FinishedEpisode(record, self._acting_values(lane, record.length))
-        if self._writer.nonfinite_episodes != self._cut_episodes:
+            values = self._acting_values(lane, record.length)
+            finished.append(FinishedEpisode(record, values))
+        elif self._writer.nonfinite_episodes != self._cut_episodes:
             self._cut_episodes = self._writer.nonfinite_episodes
             self._open[lane] = self._writer.open_episode(lane) is not None
             if not self._open[lane]:
                 self._count_stepless(lane)
-        return None
 
     def _acting_values(self, lane: int, length: int) -> NDArray[np.float32] | None:
         """V of every row; that of the final observation is computed now unless it was acted on.
@@ -217,7 +219,7 @@ class Collector:
         self._episodes = list(state["episodes"])
         self._values = [[float(value) for value in values] for values in state["values"]]
         stored = {}
-        for lane in range(self._lanes.n_lanes):
+        for lane in range(self._n_lanes):
             episode = self._writer.open_episode(lane)
             if episode is not None:
                 self._open[lane] = True

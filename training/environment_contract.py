@@ -41,8 +41,10 @@ def step_parts(lane: int, shown: Any) -> tuple[Any, Any, Any, Any, Mapping[str, 
     Raises:
         EnvironmentFaultError: ``shown`` is anything else.
     """
-    if type(shown) is tuple and len(shown) == _STEP_PARTS and isinstance(shown[4], Mapping):
-        return shown
+    if type(shown) is tuple and len(shown) == _STEP_PARTS:
+        info = shown[4]
+        if type(info) is dict or isinstance(info, Mapping):
+            return shown
     raise _fault(lane, f"the environment's step returned {_described(shown)}; {_STEP}")
 
 
@@ -52,6 +54,8 @@ def reward_number(lane: int, reward: Any) -> float:
     Raises:
         EnvironmentFaultError: it is no number.
     """
+    if isinstance(reward, float):  # NumPy's float64 is one, too
+        return float(reward)
     array = np.asarray(reward)
     if array.size == 1 and array.dtype.kind in "biuf":
         return float(array.reshape(())[()])
@@ -66,6 +70,8 @@ def flag(lane: int, name: str, value: Any) -> bool:
     Raises:
         EnvironmentFaultError: it is no truth value.
     """
+    if type(value) is np.bool_:
+        return bool(value)
     array = np.asarray(value)
     if array.size == 1 and array.dtype.kind in "biu":
         return bool(array.reshape(())[()])

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import gymnasium
 import numpy as np
@@ -27,24 +26,20 @@ _IMMUTABLE = (np.generic, int, float, str, bytes)
 Environment = gymnasium.Env[Any, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Transition:
-    """What one environment step showed.
-
-    Args:
-        observation: The observation after the step; at an episode's end the true final one, never
-            the first of the next episode.
-        reward: Raw reward.
-        terminated: The environment reached a terminal state.
-        truncated: The episode was cut, by a step limit for instance.
-        info: The environment's info of this step.
-    """
+class Transition(NamedTuple):
+    """What one environment step showed."""
 
     observation: Any
+    """The observation after the step; at an episode's end the true final one, never the first of
+    the next episode."""
     reward: float
+    """Raw reward."""
     terminated: bool
+    """The environment reached a terminal state."""
     truncated: bool
+    """The episode was cut, by a step limit for instance."""
     info: Mapping[str, Any]
+    """The environment's info of this step."""
 
 
 class Lanes(Protocol):
@@ -126,24 +121,24 @@ class EnvLanes:
                 shown = self._envs[lane].step(own_copy(action))
             except Exception as error:
                 raise fault(lane, f"step({action!r})", error) from error
-            observation, reward, terminated, truncated, info = step_parts(lane, shown)
-            transitions.append(
-                Transition(
-                    own_copy(observation),
-                    float(reward) if isinstance(reward, float) else reward_number(lane, reward),
-                    terminated
-                    if type(terminated) is bool
-                    else flag(lane, "terminated", terminated),
-                    truncated if type(truncated) is bool else flag(lane, "truncated", truncated),
-                    info,
-                )
-            )
+            transitions.append(_transition(lane, shown))
         return transitions
 
     def close(self) -> None:
         """Closes the environments."""
         for env in self._envs:
             env.close()
+
+
+def _transition(lane: int, shown: Any) -> Transition:
+    observation, reward, terminated, truncated, info = step_parts(lane, shown)
+    if type(reward) is not float:
+        reward = reward_number(lane, reward)
+    if type(terminated) is not bool:
+        terminated = flag(lane, "terminated", terminated)
+    if type(truncated) is not bool:
+        truncated = flag(lane, "truncated", truncated)
+    return Transition(own_copy(observation), reward, terminated, truncated, info)
 
 
 def own_copy(value: Any) -> Any:

@@ -114,11 +114,13 @@ class RandomPolicy:
     def __init__(self, space: Space[Any], *, seed: int) -> None:
         self._layout = ActionLayout(space)
         self._key = stream_key(seed, _RANDOM)
-        self._low, self._high = self._layout.low, self._layout.high
+        low, high = self._layout.low, self._layout.high
+        self._size = self._layout.size
+        self._bounds = np.stack([low, high])
         boxes = np.concatenate([np.full(leaf.size, is_box(leaf)) for leaf in self._layout.leaves])
         self._counts = np.zeros(boxes.size, np.int64)
-        self._counts[~boxes] = (self._high - self._low)[~boxes] + 1
-        self._normal = not (np.isfinite(self._low) & np.isfinite(self._high)).all()
+        self._counts[~boxes] = (high - low)[~boxes] + 1
+        self._normal = not np.isfinite(self._bounds).all()
         self._continuous = bool(boxes.all())
         self._kind = int(self._behaviour_kind(boxes))
         self._behaviour = self._constant_behaviour()
@@ -132,19 +134,9 @@ class RandomPolicy:
         greedy: bool = False,  # noqa: ARG002
     ) -> PolicyStep:
         """Draw an action; the observation does not matter."""
-        numbers = np.empty(self._low.size, np.float64)
-        raw = np.empty(self._low.size, np.float32)
-        _draw(
-            self._key,
-            step_index,
-            lane,
-            self._low,
-            self._high,
-            self._counts,
-            self._normal,
-            numbers,
-            raw,
-        )
+        numbers = self._layout.empty()
+        raw = np.empty(self._size, np.float32)
+        _draw(self._key, step_index, lane, self._bounds, self._counts, self._normal, numbers, raw)
         action = self._layout.arrange(numbers)
         return PolicyStep(
             action, raw if self._continuous else None, self._behaviour, self._kind, None
@@ -162,7 +154,7 @@ class RandomPolicy:
         return BehaviourKind.GAUSSIAN if self._normal else BehaviourKind.UNIFORM
 
     def _constant_behaviour(self) -> Floats32 | None:
-        size = self._low.size
+        size = self._size
         if self._kind == BehaviourKind.GAUSSIAN:
             return np.concatenate([np.zeros(size, np.float32), np.ones(size, np.float32)])
         if self._kind == BehaviourKind.CATEGORICAL:
@@ -175,15 +167,18 @@ def _draw(
     key: tuple[np.uint64, np.uint64],
     step: int,
     lane: int,
-    low: Floats,
-    high: Floats,
+    bounds: Floats,
     counts: Integers,
     normal: bool,
-    numbers: Floats,
+    numbers: Floats | Floats32,
     raw: Floats32,
 ) -> None:
-    """Fill the numbers of one action, and the raw action where a number is continuous."""
-    for j in range(low.shape[0]):
+    """Fill the numbers of one action (A,), and the raw action where a number is continuous.
+
+    The rows of ``bounds`` (2, A) are low and high.
+    """
+    low, high = bounds[0], bounds[1]
+    for j in range(counts.shape[0]):
         block = philox(key[0], key[1], np.uint64(step), np.uint64(lane), np.uint64(j), np.uint64(0))
         uniform = uniform_double(block[0])
         if counts[j]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from pipeline.nearest import nearest
@@ -33,7 +35,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def show_store(path: Path, *, as_json: bool = False, top: int = 10) -> None:
-    """Prints the summary of the store at `path`, or of the store in the run folder `path`."""
+    """Prints the summary of the store at `path`, or of the store in the run folder `path`.
+
+    What the store lacks is told by the summary alone, not by warnings, too.
+    """
     import storage
     from pipeline.summary import summarize
 
@@ -43,7 +48,8 @@ def show_store(path: Path, *, as_json: bool = False, top: int = 10) -> None:
         raise StoreNotFoundError(
             f"there is no store {path}{hint}; give the folder that holds steps.zarr, or a run's"
         )
-    store = storage.open(inside if inside.is_dir() else path)
+    with _without_warnings():
+        store = storage.open(inside if inside.is_dir() else path)
     try:
         summary = summarize(store, top=top)
     finally:
@@ -58,3 +64,15 @@ def show_store(path: Path, *, as_json: bool = False, top: int = 10) -> None:
     known = sys.stdout.isatty() or "COLUMNS" in os.environ
     width = None if known else 100
     print_summary(summary, Console(width=width, soft_wrap=False))
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Keeps what `storage` logs below errors to itself."""
+    logger = logging.getLogger("storage")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)

@@ -35,21 +35,29 @@ class ReferSettings:
     """What ReF-ER does to an agent. The defaults are the full method, at the paper's constants."""
 
     rule_1: bool = True
-    """Drop the gradients of far-policy steps."""
+    """Rule 1: steps that the policy has moved far away from count in the divergence of rule 2
+    only, not in the loss."""
     rule_2: bool = True
-    """Weigh the improvement with beta and the divergence from the behaviour with 1 - beta."""
+    """Rule 2: minimise beta * loss + (1 - beta) * divergence from the behaviour policy, the one
+    that acted; off: the loss alone."""
     c: float = 4.0
-    """C of eq. 13: the far bound starts at 1 + C. Far steps are counted even where no rule acts."""
+    """A step is far where the importance ratio, policy over behaviour, is above the bound or below
+    its inverse; the bound starts at 1 + c (C of eq. 13). Far steps are counted even where both
+    rules are off."""
     annealing: float = 5e-7
-    """A of eq. 13, per update: anneals the far bound and every learning rate alike."""
+    """A of eq. 13: the bound's part above 1 and the learning rate are divided by
+    1 + annealing * updates."""
     far_target: float = 0.1
-    """D of eq. 12: the fraction of far steps that beta is steered to."""
+    """Fraction of far steps in the replay memory that beta is steered to (D of eq. 12)."""
     beta_initial: float = 0.0
-    """beta before the first update (not used without rule 2: there beta is 1)."""
+    """beta before the first update: 0 only holds the policy near its behaviour, 1 only improves
+    it. Not used without rule 2, where beta is 1."""
     beta_rate: Literal["memory", "learning_rate"] = "memory"
-    """Rate of eq. 12: 0.1 * batch / max(window, stored steps), or the annealed learning rate."""
+    """How far an update moves beta (eq. 12): 0.1 * batch size / steps in the replay memory (at
+    least the window's size), or by the annealed learning rate."""
     divergence: Literal["behaviour_policy", "policy_behaviour"] = "behaviour_policy"
-    """KL(mu || pi), as the paper says, or KL(pi || mu), as the authors' code does."""
+    """Direction of the Kullback-Leibler divergence: KL(behaviour || policy), as in the ReF-ER
+    paper, or KL(policy || behaviour), as in its authors' code."""
 
     def __post_init__(self) -> None:
         """Refuse values outside their range, naming them all."""

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from pipeline.inspect import main
 from pipeline.summary import Spread, summarize
 from pipeline.summary_table import byte_text
 from storage.errors import StoreNotFoundError
+from tests.pipeline.conftest import Command
 
 
 def test_json_tells_what_the_store_tells(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -45,8 +47,6 @@ def test_the_overlay_s_far_fraction_is_the_run_s(
 
 
 def test_steps_by_priority(run: Path, tmp_path: Path) -> None:
-    import shutil
-
     shutil.copytree(run / "store", tmp_path / "store")
     with storage.open(tmp_path / "store", mode="r+") as store:
         info = store.segments[0]
@@ -113,6 +113,17 @@ def test_a_mistyped_store_gets_the_nearest_name(run: Path) -> None:
 def test_what_is_no_store(tmp_path: Path) -> None:
     with pytest.raises(StoreNotFoundError, match="is no Sharpwave store"):
         main([str(tmp_path)])
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_a_problem_is_told_once(
+    run: Path, tmp_path: Path, sharpwave: Command, options: tuple[str, ...]
+) -> None:
+    shutil.copytree(run / "store", tmp_path / "torn")
+    (tmp_path / "torn" / "log" / "000000.log").unlink()
+    done = sharpwave("inspect", "torn", *options, COLUMNS="500")
+    assert (done.stdout + done.stderr).count("has no log") == 1
+    assert done.stderr == ""
 
 
 def test_an_empty_store_is_valid(

@@ -6,32 +6,78 @@ import importlib
 import os
 import sys
 import tempfile
-from dataclasses import asdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from bench.figure import Figure, append_lines
-from bench.report import RESULTS, markdown
+from bench.arguments import Arguments
+from bench.comparison import earlier_run, print_comparison
+from bench.effort import FULL, QUICK, Effort
+from bench.figure import Figure
+from bench.plots import draw
+from bench.report import markdown
+from bench.results import FOLDER, BenchError, append
 
-NAMES: Final = ("appending", "sampling", "acting", "updating", "collecting", "looping")
+NAMES: Final = (
+    "appending",
+    "sampling",
+    "acting",
+    "updating",
+    "collecting",
+    "peers",
+    "looping",
+    "parts",
+    "framework",
+)
+CURVES: Final = ("update_curve", "window_curve", "lane_curve")
+"""Cost curves: measured by default in a whole run only."""
+BUSY: Final = 0.7
 
 
-def main(names: list[str]) -> int:
-    unknown = [name for name in names if name not in NAMES]
+def main(words: list[str], efforts: tuple[Effort, Effort] = (FULL, QUICK)) -> int:
+    """Measures, appends, prints and draws; the exit status."""
+    parser = Arguments("bench", f"{__doc__} There are {', '.join((*NAMES, *CURVES))}.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="what to measure")
+    parser.add_argument("--quick", action="store_true", help="fewer repeats, no cost curves")
+    parser.add_argument("--compare", metavar="OLD", help="an earlier results.jsonl, or a revision")
+    parser.add_argument("--out", type=Path, default=FOLDER, help="folder of results and plots")
+    given = parser.parse_args(words)
+    unknown = [name for name in given.names if name not in (*NAMES, *CURVES)]
     if unknown:
-        print(f"no benchmark {', '.join(unknown)}; there are {', '.join(NAMES)}", file=sys.stderr)
+        parser.error(f"no benchmark {', '.join(unknown)}; there are {', '.join((*NAMES, *CURVES))}")
+    effort = efforts[given.quick]
+    results = given.out / "results.jsonl"
+    try:
+        old = None if given.compare is None else earlier_run(given.compare, results)
+        figures = measure(given.names or (*NAMES, *(CURVES if effort.curves else ())), effort)
+    except BenchError as error:
+        print(f"error: {error}", file=sys.stderr)
         return 2
-    if os.getloadavg()[0] > 0.7:
-        print(f"note: the machine is busy (load {os.getloadavg()[0]:.1f})", file=sys.stderr)
+    if not figures:
+        print("nothing was measured")
+        return 0
+    lines = append(figures, results)
+    print(markdown(lines))
+    print(
+        f"\nappended to {results}; plots: {', '.join(map(str, draw(lines, given.out / 'plots')))}"
+    )
+    if old is None:
+        return 0
+    print()
+    return print_comparison(old, lines)
+
+
+def measure(names: Sequence[str], effort: Effort) -> list[Figure]:
+    """The figures of these benchmarks, in this order."""
+    load = os.getloadavg()[0]
+    if load > BUSY:
+        print(f"note: the machine is busy (load {load:.1f}), figures will be off", file=sys.stderr)
     figures: list[Figure] = []
-    for name in names or NAMES:
+    for name in names:
         print(f"measuring {name} …", file=sys.stderr)
         with tempfile.TemporaryDirectory(prefix="sharpwave-bench-") as folder:
-            figures += importlib.import_module(f"bench.{name}").measure(Path(folder))
-    append_lines(figures, RESULTS)
-    print(markdown([asdict(figure) | {"ratio": figure.ratio} for figure in figures]))
-    print(f"\nappended to {RESULTS}")
-    return 0
+            figures += importlib.import_module(f"bench.{name}").measure(Path(folder), effort)
+    return figures
 
 
 if __name__ == "__main__":

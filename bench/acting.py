@@ -2,41 +2,43 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from bench.cheetah import ACTIONS, HIDDEN, OBSERVATIONS
+from bench.eager_policy import EagerActor
+from bench.effort import Effort
 from bench.figure import Figure
-from bench.timing import median_microseconds
+from bench.products import act_products, layer_sizes
+from bench.timing import alternate, microseconds
 from training.actor import GaussianActor
 from training.network import VRacerNetwork
 from training.scaling import ObservationScaling
 
-__all__ = ["matrix_products", "measure"]
+__all__ = ["measure"]
 
 
-def measure(folder: Path) -> list[Figure]:
+def measure(folder: Path, effort: Effort) -> list[Figure]:
+    """The actor beside its bare matrix products, and beside the same through torch's modules."""
     generator = torch.Generator().manual_seed(0)
     network = VRacerNetwork(OBSERVATIONS, ACTIONS, hidden=(HIDDEN, HIDDEN), generator=generator)
-    actor = GaussianActor(network, ObservationScaling(OBSERVATIONS), seed=0)
+    scaling = ObservationScaling(OBSERVATIONS)
+    actor = GaussianActor(network, scaling, seed=0)
+    eager = EagerActor(network, scaling, seed=0)
     observation = np.random.default_rng(0).normal(size=OBSERVATIONS)
-    value = median_microseconds(lambda: actor.act(0, 7, observation), repeats=1000, inner=10)
-    details = {"hidden": [HIDDEN, HIDDEN]}
-    return [Figure("act", "µs", value, matrix_products(), "bare matrix products", details)]
-
-
-def matrix_products() -> float:
-    """Three matrix-vector products with preallocated results, nothing else."""
-    draw = np.random.default_rng(0)
-    sizes = [OBSERVATIONS, HIDDEN, HIDDEN, 1 + ACTIONS]
-    weights = [draw.normal(size=(b, a)).astype(np.float32) for a, b in pairwise(sizes)]
-    states = [draw.normal(size=size).astype(np.float32) for size in sizes]
-
-    def products() -> None:
-        for number, weight in enumerate(weights):
-            np.dot(weight, states[number], out=states[number + 1])
-
-    return median_microseconds(products, repeats=1000, inner=10)
+    products = act_products(layer_sizes(OBSERVATIONS, ACTIONS, (HIDDEN, HIDDEN)))
+    samples = alternate(
+        {
+            "act": microseconds(lambda: actor.act(0, 7, observation)),
+            "products": microseconds(products),
+            "eager": microseconds(lambda: eager.act(observation)),
+        },
+        effort.repeats(200),
+    )
+    act, sizes = samples["act"], {"hidden": [HIDDEN, HIDDEN]}
+    return [
+        Figure.of("act", "µs", act, samples["products"], "bare matrix products", details=sizes),
+        Figure.of("act, beside torch", "µs", act, samples["eager"], "torch modules", details=sizes),
+    ]

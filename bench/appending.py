@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,26 +9,36 @@ import numpy as np
 
 import storage
 from bench.cheetah import EPISODE, Steps, spec
+from bench.effort import Effort
 from bench.figure import Figure
+from bench.timing import Work, alternate, microseconds
 from storage.writer import Writer
 
 __all__ = ["append_episode", "measure"]
 
-_EPISODES = 60
 
-
-def measure(folder: Path) -> list[Figure]:
-    store = storage.create(folder / "store", spec())
+def measure(folder: Path, effort: Effort) -> list[Figure]:
+    """Whole episodes through the writer, beside the same values into arrays in memory."""
     steps = Steps.random()
-    with store.writer(lanes=1) as writer:
-        value = _median_per_step(lambda: append_episode(writer, steps))
-    row_bytes = store.schema.row_bytes
-    columns = {c.name: np.zeros((EPISODE + 1, *c.shape), c.dtype) for c in store.schema.columns}
-    store.close()
-    limit = _median_per_step(lambda: _store_only(columns, steps))
-    details = {"row_bytes": row_bytes, "columns": len(columns), "episode_steps": EPISODE}
+    with storage.create(folder / "store", spec()) as store, store.writer(lanes=1) as writer:
+        columns = {c.name: np.zeros((EPISODE + 1, *c.shape), c.dtype) for c in store.schema.columns}
+        samples = alternate(
+            {
+                "append": _per_step(lambda: append_episode(writer, steps)),
+                "arrays": _per_step(lambda: _store_only(columns, steps)),
+            },
+            effort.repeats(100),
+        )
+        row_bytes = store.schema.row_bytes
     return [
-        Figure("append a step", "µs", value, limit, "the same values into numpy arrays", details)
+        Figure.of(
+            "append a step",
+            "µs",
+            samples["append"],
+            samples["arrays"],
+            "the same values into numpy arrays",
+            details={"row_bytes": row_bytes, "columns": len(columns), "episode": EPISODE},
+        )
     ]
 
 
@@ -70,11 +78,6 @@ def _store_only(columns: dict[str, np.ndarray], steps: Steps) -> None:
         kind[t] = 1
 
 
-def _median_per_step(episode: Callable[[], None]) -> float:
-    times = []
-    for number in range(_EPISODES + 3):
-        start = time.perf_counter_ns()
-        episode()
-        if number >= 3:
-            times.append((time.perf_counter_ns() - start) / EPISODE / 1e3)
-    return statistics.median(times)
+def _per_step(episode: Callable[[], None]) -> Work:
+    whole = microseconds(episode, calls=1)
+    return lambda: whole() / EPISODE

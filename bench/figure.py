@@ -2,71 +2,111 @@
 
 from __future__ import annotations
 
-import json
-import os
-import platform
-import subprocess
-from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
-from importlib.metadata import version
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Figure", "append_lines", "machine"]
+import numpy as np
+
+__all__ = ["Figure", "Point", "Spread"]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The median of repeated samples, with their quartiles."""
+
+    median: float
+    p25: float
+    p75: float
+
+    @classmethod
+    def of(cls, samples: Sequence[float]) -> Spread:
+        """The three quartiles of at least one sample."""
+        p25, median, p75 = np.quantile(np.asarray(samples, np.float64), (0.25, 0.5, 0.75))
+        return cls(float(median), float(p25), float(p75))
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Where on a cost curve a figure lies."""
+
+    curve: str
+    """What it shows, such as "update against batch": the last word names the horizontal axis."""
+    series: str
+    """Which line of the plot."""
+    x: float
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A median, with the limit that no implementation could beat, both in `unit`."""
+    """A median and the limit that it is held against, both in `unit`, measured in turn.
+
+    The ratio says how many times the limit's cost the figure is: 1 is the limit itself, larger is
+    slower, for rates too. It is the median of the repeats' own ratios, so that what slows both down
+    for a while does not move it.
+    """
 
     name: str
     unit: str
-    value: float
-    limit: float
+    """Of times "µs"; of rates something that ends in "/s"."""
+    value: Spread
+    limit: Spread
+    ratio: Spread
+    repeats: int
     limit_name: str
+    target: float | None = None
+    """The largest ratio that is good enough; None where nothing was promised."""
+    point: Point | None = None
     details: dict[str, Any] = field(default_factory=dict)
 
-    @property
-    def ratio(self) -> float:
-        """How many times the limit's cost: 1 is perfect, larger is slower, for rates too."""
-        rate = self.unit.endswith("/s")
-        return self.limit / self.value if rate else self.value / self.limit
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        unit: str,
+        values: Sequence[float],
+        limits: Sequence[float],
+        limit_name: str,
+        *,
+        target: float | None = None,
+        point: Point | None = None,
+        details: Mapping[str, Any] | None = None,
+    ) -> Figure:
+        """The figure of samples that were taken in turn, a value and a limit each time.
 
+        Raises:
+            ValueError: values and limits are not as many, or there is none.
+        """
+        if not values or len(values) != len(limits):
+            raise ValueError(f"{name}: {len(values)} values for {len(limits)} limits")
+        rate = unit.endswith("/s")
+        pairs = zip(values, limits, strict=True)
+        ratios = [limit / value if rate else value / limit for value, limit in pairs]
+        value, limit, ratio = (Spread.of(samples) for samples in (values, limits, ratios))
+        return cls(
+            name=name,
+            unit=unit,
+            value=value,
+            limit=limit,
+            ratio=ratio,
+            repeats=len(values),
+            limit_name=limit_name,
+            target=target,
+            point=point,
+            details=dict(details or {}),
+        )
 
-def append_lines(figures: list[Figure], path: Path) -> None:
-    """Appends one JSON line a figure, each with the machine and the revision it stands for."""
-    circumstances = machine()
-    with path.open("a", encoding="utf-8") as lines:
-        for figure in figures:
-            line = circumstances | asdict(figure) | {"ratio": figure.ratio}
-            lines.write(json.dumps(line) + "\n")
-
-
-def machine() -> dict[str, Any]:
-    """What a figure depends on: processor, cores, load, versions, revision, date."""
-    names = ("torch", "numpy", "numba", "gymnasium", "lightning", "zarr")
-    return {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "revision": _revision(),
-        "processor": _processor(),
-        "cores": os.cpu_count(),
-        "load": os.getloadavg()[0],
-        "python": platform.python_version(),
-        "versions": {name: version(name) for name in names},
-    }
-
-
-def _revision() -> str:
-    root = Path(__file__).parent
-    command = ["git", "describe", "--always", "--dirty"]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
-    return done.stdout.strip() or "unknown"
-
-
-def _processor() -> str:
-    facts = Path("/proc/cpuinfo")
-    if facts.exists():
-        for line in facts.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+    def line(self) -> dict[str, Any]:
+        """The figure as one flat record of plain values."""
+        numbers: dict[str, Any] = {"name": self.name, "unit": self.unit}
+        for name in ("value", "limit", "ratio"):
+            spread: Spread = getattr(self, name)
+            numbers[name] = spread.median
+            numbers[f"{name}_p25"], numbers[f"{name}_p75"] = spread.p25, spread.p75
+        place = (
+            {}
+            if self.point is None
+            else {"curve": self.point.curve, "series": self.point.series, "x": self.point.x}
+        )
+        rest = {"repeats": self.repeats, "limit_name": self.limit_name, "target": self.target}
+        return numbers | rest | place | {"details": self.details}

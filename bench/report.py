@@ -1,35 +1,60 @@
-"""Prints the newest measurement of every figure as a table: `python -m bench.report`."""
+"""Prints what was measured as a table: `python -m bench.report [FILE] [--compare OLD]`."""
 
 from __future__ import annotations
 
-import json
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-__all__ = ["RESULTS", "markdown", "newest"]
+from bench.arguments import Arguments
+from bench.comparison import compare_with
+from bench.results import FOLDER, BenchError, Line, newest, read, runs
 
-RESULTS = Path(__file__).with_name("results.jsonl")
-
-
-def newest(path: Path = RESULTS) -> list[dict[str, Any]]:
-    """The last line of each figure's name, in the order in which names first appeared."""
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
-    return list({line["name"]: line for line in lines}.values())
+__all__ = ["markdown", "verdict"]
 
 
-def markdown(lines: list[dict[str, Any]]) -> str:
-    """A Markdown table; the ratio says how many times the limit's cost a figure is."""
+def markdown(lines: Sequence[Line]) -> str:
+    """A Markdown table of all figures that are no points of a cost curve."""
     rows = [
-        "| figure | measured | limit | | ratio |",
-        "|---|---|---|---|---|",
+        "| figure | measured | limit | | ratio | target |",
+        "|---|---|---|---|---|---|",
     ]
-    for line in lines:
-        unit = line["unit"]
-        measured, limit = f"{line['value']:,.4g} {unit}", f"{line['limit']:,.4g} {unit}"
-        ratio = f"{line['ratio']:.2f}"
-        rows.append(f"| {line['name']} | {measured} | {limit} | {line['limit_name']} | {ratio} |")
+    rows += [_row(line) for line in lines if "curve" not in line]
     return "\n".join(rows)
 
 
+def verdict(line: Line) -> str:
+    """The target and whether the ratio meets it; empty where nothing was promised."""
+    target = line.get("target")
+    if target is None:
+        return ""
+    return f"≤ {target:.3g}{'' if line['ratio'] <= target else ', missed'}"
+
+
+def _row(line: Line) -> str:
+    unit = line["unit"]
+    measured, limit = (f"{line[key]:,.4g} {unit}" for key in ("value", "limit"))
+    spread = f"({line['ratio_p25']:.3g}–{line['ratio_p75']:.3g})"
+    ratio = f"{line['ratio']:.3g} {spread}"
+    cells = (line["name"], measured, limit, line["limit_name"], ratio, verdict(line))
+    return f"| {' | '.join(cells)} |".replace("|  |", "| |")
+
+
+def main(words: list[str]) -> int:
+    parser = Arguments("bench.report", __doc__)
+    parser.add_argument("file", nargs="?", type=Path, default=FOLDER / "results.jsonl")
+    parser.add_argument("--compare", metavar="OLD", help="an earlier results.jsonl, or a revision")
+    given = parser.parse_args(words)
+    try:
+        lines = read(given.file)
+        if given.compare is None:
+            print(markdown(newest(lines)))
+            return 0
+        return compare_with(given.compare, list(runs(lines).values())[-1], given.file)
+    except BenchError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
 if __name__ == "__main__":
-    print(markdown(newest()))
+    sys.exit(main(sys.argv[1:]))

@@ -1,7 +1,9 @@
-"""Drawing: microseconds a batch of 256 steps out of a full window, uniform and without repeats."""
+"""Drawing and feeding back: microseconds a batch of 256 steps out of a full window."""
 
 from __future__ import annotations
 
+import itertools
+import time
 from pathlib import Path
 
 import numpy as np
@@ -9,66 +11,100 @@ import numpy as np
 import storage
 from bench.appending import append_episode
 from bench.cheetah import BATCH, EPISODE, Steps, spec
+from bench.effort import Effort
 from bench.figure import Figure
-from bench.timing import median_microseconds
+from bench.timing import Work, alternate, microseconds
 from storage.replay import ReplayView
+from storage.store import Store
+from training.vracer import VRacer
 
-__all__ = ["measure"]
+__all__ = ["feed_back_work", "filled_store", "gather_work", "measure", "row_bytes"]
 
 _WINDOW = 2**18
+_NOT_GATHERED = ("segment", "row", "sampling_weight", "extra")
 
 
-def measure(folder: Path) -> list[Figure]:
-    store = storage.create(folder / "store", spec())
-    steps = Steps.random()
-    with store.writer(lanes=1, window=_WINDOW) as writer:
-        for _ in range(-(-_WINDOW // EPISODE)):
-            append_episode(writer, steps)
-    store.refresh()
-    view = store.replay(window=_WINDOW, seed=0)
-    value = median_microseconds(lambda: view.sample(BATCH), repeats=2000)
-    feed_back = _feed_back(view)
-    details = {"window": view.n_steps, "batch": BATCH, "row_bytes": store.schema.row_bytes}
-    limit = _gather(store.schema.row_bytes, view.n_steps)
-    view.close()
-    store.close()
-    name = "gathering as many packed rows"
+def measure(folder: Path, effort: Effort) -> list[Figure]:
+    """A draw of all fields, one of V-RACER's, and a feed-back, beside a bare gather."""
+    with (
+        filled_store(folder / "store", _WINDOW) as store,
+        store.replay(window=_WINDOW, seed=0) as view,
+        store.replay(window=_WINDOW, seed=0, fields=VRacer.fields, private=True) as learning,
+    ):
+        widths = row_bytes(view), row_bytes(learning)
+        samples = alternate(
+            {
+                "draw": microseconds(lambda: view.sample(BATCH)),
+                "draw some": microseconds(lambda: learning.sample(BATCH)),
+                "feed back": feed_back_work(view),
+                "rows": gather_work(widths[0], view.n_steps),
+                "some rows": gather_work(widths[1], view.n_steps),
+            },
+            effort.repeats(200),
+        )
+        steps = view.n_steps
+    rows = (
+        ("draw a batch", "draw", "rows", widths[0]),
+        ("draw a batch, V-RACER's fields", "draw some", "some rows", widths[1]),
+        ("feed a batch back", "feed back", "rows", widths[0]),
+    )
     return [
-        Figure("draw a batch", "µs", value, limit, name, details),
-        Figure("feed a batch back", "µs", feed_back, limit, name, details),
+        Figure.of(
+            name,
+            "µs",
+            samples[value],
+            samples[limit],
+            "gathering as many packed rows",
+            details={"window": steps, "batch": BATCH, "row_bytes": width},
+        )
+        for name, value, limit, width in rows
     ]
 
 
-def _feed_back(view: ReplayView) -> float:
+def filled_store(path: Path, steps: int) -> Store:
+    """A new store of at least so many made-up steps, in whole episodes."""
+    store = storage.create(path, spec())
+    made_up = Steps.random()
+    with store.writer(lanes=1, window=steps) as writer:
+        for _ in range(-(-steps // EPISODE)):
+            append_episode(writer, made_up)
+    store.refresh()
+    return store
+
+
+def row_bytes(view: ReplayView) -> int:
+    """Bytes of one step that a batch of the view gathers."""
+    batch = view.sample(1)
+    names = [name for name in batch.__slots__ if name not in _NOT_GATHERED and batch.has(name)]
+    return sum(getattr(batch, name).nbytes for name in names)
+
+
+def feed_back_work(view: ReplayView) -> Work:
+    """Work that gives the time of a feed-back, whose values are all new: sweeps go far."""
     view.set_targets(discount=0.995, reward_scale=1.0)
     draw = np.random.default_rng(0)
-    batch = view.sample(BATCH)
-    ratio = draw.uniform(0.5, 2, BATCH).astype(np.float32)
-    value = draw.normal(size=BATCH).astype(np.float32)
+    turns = range(16)
 
-    def again() -> None:
-        view.feed_back(batch, importance_ratio=ratio, value=value, far_bound=5.0)
+    def block() -> float:
+        taken = 0
+        for _ in turns:
+            batch = view.sample(BATCH)
+            ratio = draw.uniform(0.5, 2, BATCH).astype(np.float32)
+            value = draw.standard_normal(BATCH, np.float32)
+            start = time.perf_counter_ns()
+            view.feed_back(batch, importance_ratio=ratio, value=value, far_bound=5.0)
+            taken += time.perf_counter_ns() - start
+        return taken / len(turns) / 1e3
 
-    def draw_and_feed() -> None:
-        nonlocal batch
-        batch = view.sample(BATCH)
-        draw.standard_normal(BATCH, np.float32, out=value)
-        again()
-
-    both = median_microseconds(draw_and_feed, repeats=500)
-    alone = median_microseconds(lambda: view.sample(BATCH), repeats=500)
-    normal = median_microseconds(lambda: draw.standard_normal(BATCH, np.float32, out=value))
-    return both - alone - normal
+    return block
 
 
-def _gather(row_bytes: int, rows: int) -> float:
+def gather_work(width: int, rows: int) -> Work:
     """One np.take of `BATCH` packed rows at random places of an array as large as the window."""
-    packed = np.zeros((rows, row_bytes), np.uint8)
-    packed += 1
-    out = np.empty((BATCH, row_bytes), np.uint8)
+    packed = np.ones((rows, width), np.uint8)
+    out = np.empty((BATCH, width), np.uint8)
     places = np.random.default_rng(0).integers(0, rows, (2000, BATCH))
-    turn = iter(range(10**9))
-    return median_microseconds(
-        lambda: np.take(packed, places[next(turn) % 2000], axis=0, out=out, mode="clip"),
-        repeats=2000,
+    turn = itertools.cycle(range(len(places)))
+    return microseconds(
+        lambda: np.take(packed, places[next(turn)], axis=0, out=out, mode="clip"), calls=100
     )

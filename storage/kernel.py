@@ -47,6 +47,7 @@ __all__ = [
     "store_i4",
     "store_i8",
     "store_u1",
+    "summing_kernel",
 ]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -70,7 +71,16 @@ def kernel(function: Function) -> Function:
     gives the same bits on every call. Where no folder for the machine code can be written, it is
     compiled anew in each process.
     """
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+    return _compiled(function, {})
+
+
+def summing_kernel(function: Function) -> Function:
+    """A `kernel` whose sums may be reassociated into vectors: the same bits on one machine only."""
+    return _compiled(function, {"fastmath": {"reassoc", "contract"}})
+
+
+def _compiled(function: Function, special: dict[str, Any]) -> Function:
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"} | special
     try:
         with keeping_code_in(function):
             return cast(Function, njit(cache=True, **options)(function))

@@ -8,13 +8,10 @@ mean and standard deviation of the observation; ``raw_stdev`` is empty where the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
 
 import numpy as np
-from numba import njit
 
-from storage.kernel import Bytes, Floats, Floats32, kernel
+from storage.kernel import Bytes, Floats, Floats32, kernel, summing_kernel
 from storage.randomness import normal_pair, philox, uniform_double
 from training.behaviour import behaviour_log_density
 from training.gaussian import LOG_RATIO_LIMIT
@@ -28,16 +25,8 @@ _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 _ONE = np.float32(1.0)
 _ZERO = np.float32(0.0)
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 
-
-def _summing_kernel(function: Function) -> Function:
-    """A kernel whose sums may be reassociated into SIMD lanes: same bits on one machine only."""
-    compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
-    return cast(Function, compiled(function))
-
-
-@_summing_kernel
+@summing_kernel
 def _affine(weight: Floats32, bias: Floats32, inputs: Floats32, outputs: Floats32) -> None:
     """Outputs = weight @ inputs + bias, four rows at a time."""
     rows, columns = weight.shape

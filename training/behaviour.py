@@ -9,13 +9,13 @@ import numpy as np
 from storage.kernel import Bytes, Floats32, kernel
 from storage.layout import BehaviourKind
 
-__all__ = ["GAUSSIAN", "UNIFORM", "behaviour_log_density", "describe_behaviour"]
+__all__ = ["FACTORS", "GAUSSIAN", "UNIFORM", "behaviour_log_density", "describe_behaviour"]
 
 GAUSSIAN, UNIFORM = int(BehaviourKind.GAUSSIAN), int(BehaviourKind.UNIFORM)
 """The kinds of behaviour that have a density of the raw action, as numbers for kernels."""
 
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
-_FACTORS = 6
+FACTORS = 6
 """So many float32 numbers have a product that float64 holds: one logarithm does for all."""
 _LOG_2 = math.log(2.0)
 _UNIFORM_STDEV = np.float32(1.0 / math.sqrt(3.0))
@@ -41,7 +41,7 @@ def behaviour_log_density(raw_action: Floats32, behaviour: Floats32, kind: int) 
         z = (np.float64(raw_action[j]) - np.float64(behaviour[j])) / stdev
         total -= 0.5 * z * z
         product *= stdev
-        if j % _FACTORS == _FACTORS - 1:
+        if j % FACTORS == FACTORS - 1:
             total -= math.log(product)
             product = 1.0
     return total - math.log(product)

@@ -9,7 +9,8 @@ import torch
 
 from storage.errors import ConfigError
 from training.adam import AdamState, check_optimizer
-from training.mlp_kernels import adam
+from training.adam_kernels import adam, gradient_norm
+from training.matrix_kernels import padded
 from training.mlp_pass import MlpPass
 
 if TYPE_CHECKING:
@@ -42,18 +43,22 @@ class OutputGradient(Protocol):
         self,
         outputs: Floats32,
         gradient: Floats32,
-        others: dict[Tensor, Tensor],
+        others: dict[Tensor, Floats32],
         batch: TensorBatch,
         schedule: Schedule,
     ) -> tuple[float, Feedback]:
-        """Write both gradients; gives loss and feedback. Outputs and their gradient are (B, K)."""
+        """Write both gradients; gives loss and feedback.
+
+        Outputs and their gradient are (B, K), then columns of padding that must stay as they are;
+        ``others`` are padded likewise, a vector's gradient in the first row.
+        """
         ...
 
 
 class FusedEngine:
     """Runs updates of a stage with an `OutputGradient` on the CPU (an `Engine`).
 
-    All gradients lie in one flat array; the optimizer's own state tensors are changed in place.
+    Its gradients are its own memory; the optimizer's own state tensors are changed in place.
 
     Raises:
         ConfigError: the optimizer is no plain Adam over exactly the stage's parameters, or a
@@ -71,8 +76,7 @@ class FusedEngine:
         self._optimizer = optimizer
         self._max_norm = max_gradient_norm
         self._tensors = list(stage.parameters.values())
-        self._gradient, self._parts = _flat_gradient(self._tensors)
-        self._flat_gradient = self._gradient.numpy()
+        self._gradients = {tensor: padded(*_shape(tensor)) for tensor in self._tensors}
         self._passes: dict[int, MlpPass] = {}
         self._loss, self._norm = torch.zeros(2).unbind()
         self.bind()
@@ -80,31 +84,30 @@ class FusedEngine:
     def bind(self) -> None:
         """Take hold of the optimizer's present state tensors; create those that are absent."""
         state = AdamState(self._optimizer, self._tensors)
-        self._parameters = tuple(_flat(tensor) for tensor in self._tensors)
-        self._averages = tuple(_flat(tensor) for tensor in state.averages)
-        self._squares = tuple(_flat(tensor) for tensor in state.squares)
-        self._steps = tuple(_flat(tensor) for tensor in state.steps)
+        self._parameters = tuple(_matrix(tensor) for tensor in self._tensors)
+        self._averages = tuple(_matrix(tensor) for tensor in state.averages)
+        self._squares = tuple(_matrix(tensor) for tensor in state.squares)
+        self._steps = tuple(_matrix(tensor) for tensor in state.steps)
         self._settings = (state.beta_1, state.beta_2, state.epsilon, state.weight_decay)
 
     def update(self, batch: TensorBatch, schedule: Schedule) -> Feedback:
         """Run one update; feedback of the stage, with ``loss`` and ``gradient_norm`` (0-dim)."""
-        with torch.no_grad():
-            passes = self._pass(len(batch.observation))
-            passes.forward(batch.observation.numpy())
-            loss, feedback = self._stage.fill(
-                passes.outputs, passes.output_gradient, self._parts, batch, schedule
-            )
-            passes.backward()
-            norm = float(torch.linalg.vector_norm(self._gradient))
-            self._step(norm, schedule["learning_rate"].item())
-            feedback["loss"] = self._loss.fill_(loss)
-            feedback["gradient_norm"] = self._norm.fill_(norm)
+        passes = self._pass(len(batch.observation))
+        passes.forward(batch.observation.numpy())
+        loss, feedback = self._stage.fill(
+            passes.outputs, passes.output_gradient, self._gradients, batch, schedule
+        )
+        passes.backward()
+        norm = gradient_norm(self._parameters, tuple(self._gradients.values()))
+        self._step(norm, schedule["learning_rate"].item())
+        feedback["loss"] = self._loss.fill_(loss)
+        feedback["gradient_norm"] = self._norm.fill_(norm)
         return feedback
 
     def _pass(self, size: int) -> MlpPass:
         if size not in self._passes:
             stage = self._stage
-            self._passes[size] = MlpPass(stage.body, stage.head, size, self._parts)
+            self._passes[size] = MlpPass(stage.body, stage.head, size, self._gradients)
         return self._passes[size]
 
     def _step(self, norm: float, learning_rate: float) -> None:
@@ -113,32 +116,25 @@ class FusedEngine:
             self._averages,
             self._squares,
             self._steps,
-            self._flat_gradient,
+            tuple(self._gradients.values()),
             min(1.0, self._max_norm / (norm + 1e-6)),
             learning_rate,
             self._settings,
         )
 
 
-def _flat_gradient(
-    tensors: list[Tensor],
-) -> tuple[Tensor, dict[Tensor, Tensor]]:
-    """One flat float32 tensor, and each parameter's part of it in the parameter's shape."""
-    flat = torch.zeros(sum(tensor.numel() for tensor in tensors))
-    parts: dict[Tensor, Tensor] = {}
-    offset = 0
-    for tensor in tensors:
-        parts[tensor] = flat[offset : offset + tensor.numel()].view(tensor.shape)
-        offset += tensor.numel()
-    return flat, parts
+def _shape(tensor: Tensor) -> tuple[int, int]:
+    """Rows and columns of a parameter; a vector is one row, a number one of one."""
+    columns = tensor.shape[-1] if tensor.ndim else 1
+    return tensor.numel() // columns, columns
 
 
-def _flat(tensor: Tensor) -> Floats32:
-    """A flat NumPy view of a tensor's memory."""
+def _matrix(tensor: Tensor) -> Floats32:
+    """A tensor's memory as a NumPy matrix."""
     if tensor.device.type != "cpu" or tensor.dtype != torch.float32 or not tensor.is_contiguous():
         raise ConfigError(
             f"the fused engine needs contiguous float32 tensors on the host, not {tensor.dtype} of "
             f"shape {tuple(tensor.shape)} on {tensor.device}; choose engine: eager"
         )
-    array: Floats32 = tensor.detach().view(-1).numpy()
+    array: Floats32 = tensor.detach().view(_shape(tensor)).numpy()
     return array

@@ -1,125 +1,221 @@
-"""Kernels between the matrix products of a SoftSign network's forward and backward pass.
+"""Kernels of a SoftSign network's forward and backward pass over blocks of rows.
 
-Matrix products are a BLAS's, which no kernel of ours beats; all that stands between two of them is
-one pass over memory here. Sums run in a fixed order: the same bits on every call.
+A block goes through all layers before the next one begins, so that what stands between two matrix
+products never leaves the processor's cache. All matrices are `padded` (`training.matrix_kernels`);
+``sizes`` are the network's: inputs, hidden widths, outputs. Hidden layer k adds the layer before it
+where ``links[k]``. Sums run in a fixed order: the same bits on every call.
 """
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from storage.kernel import Floats32, kernel
+from storage.kernel import Bytes, Floats32, Index, Integers, kernel
+from training.matrix_kernels import multiply_add
+from training.transpose_kernel import transpose
 
-__all__ = [
-    "activate",
-    "adam",
-    "add",
-    "add_row",
-    "column_sums",
-    "gradient_in_place",
-    "linked_gradient",
-]
+__all__ = ["backward", "copy_rows", "forward", "pack"]
 
+BLOCK = 64
+"""Rows that go through the layers together; a multiple of `ROWS`."""
+
+_ZERO = np.float32(0.0)
 _ONE = np.float32(1.0)
 
 
 @kernel
-def activate(hidden: Floats32, bias: Floats32) -> None:
-    """Hidden = softsign(hidden + bias), (B, width), in place."""
-    for i in range(hidden.shape[0]):
-        for j in range(hidden.shape[1]):
-            x = hidden[i, j] + bias[j]
-            hidden[i, j] = x / (_ONE + abs(x))
+def copy_rows(source: Floats32, target: Floats32) -> None:
+    """Copy (rows, columns) into the like part of a padded matrix."""
+    for i in range(source.shape[0]):
+        for j in range(source.shape[1]):
+            target[i, j] = source[i, j]
 
 
 @kernel
-def gradient_in_place(gradient: Floats32, outputs: Floats32, sums: Floats32) -> None:
-    """Gradient, (B, width), times the slope of the SoftSign that gave ``outputs``, in place.
-
-    The slope at x is 1 / (1 + |x|)^2 = (1 - |y|)^2 at y = softsign(x). ``sums``, (width,), become
-    the column sums.
-    """
-    sums[:] = 0.0
-    for i in range(gradient.shape[0]):
-        for j in range(gradient.shape[1]):
-            root = _ONE - abs(outputs[i, j])
-            value = gradient[i, j] * root * root
-            gradient[i, j] = value
-            sums[j] += value
-
-
-@kernel
-def linked_gradient(
-    upstream: Floats32, outputs: Floats32, before: Floats32, gradient: Floats32, sums: Floats32
+def pack(
+    weights: tuple[Floats32, ...], straight: tuple[Floats32, ...], across: tuple[Floats32, ...]
 ) -> None:
-    """The same where ``outputs`` hold the SoftSign plus ``before``; ``upstream`` is kept."""
-    sums[:] = 0.0
-    for i in range(upstream.shape[0]):
-        for j in range(upstream.shape[1]):
-            root = _ONE - abs(outputs[i, j] - before[i, j])
-            value = upstream[i, j] * root * root
-            gradient[i, j] = value
-            sums[j] += value
+    """Copy weights (outputs, inputs) into padded matrices, and transposed into others."""
+    for k in range(len(weights)):
+        copy_rows(weights[k], straight[k])
+        transpose(straight[k], weights[k].shape[0], weights[k].shape[1], across[k])
 
 
 @kernel
-def add(values: Floats32, others: Floats32) -> None:
-    """Add ``others`` to ``values``, both (B, width), in place."""
-    for i in range(values.shape[0]):
-        for j in range(values.shape[1]):
-            values[i, j] += others[i, j]
+def forward(
+    inputs: Floats32,
+    across: tuple[Floats32, ...],
+    biases: tuple[Floats32, ...],
+    sizes: Integers,
+    links: Bytes,
+    hidden: tuple[Floats32, ...],
+    outputs: Floats32,
+) -> None:
+    """Fill the hidden layers and the outputs; ``across`` are the transposed weights."""
+    last = len(hidden)
+    for start in range(0, inputs.shape[0], BLOCK):
+        stop = min(start + BLOCK, inputs.shape[0])
+        before = inputs
+        for k in range(last):
+            after = hidden[k]
+            _affine(before, across[k], biases[k], after, start, stop, sizes[k], sizes[k + 1])
+            _activate(after, before, links[k], start, stop, sizes[k + 1])
+            before = after
+        _affine(
+            before, across[last], biases[last], outputs, start, stop, sizes[last], sizes[last + 1]
+        )
 
 
 @kernel
-def add_row(values: Floats32, row: Floats32) -> None:
-    """Add ``row``, (width,), to every row of ``values``, (B, width), in place."""
-    for i in range(values.shape[0]):
-        for j in range(values.shape[1]):
-            values[i, j] += row[j]
+def backward(
+    inputs: Floats32,
+    straight: tuple[Floats32, ...],
+    sizes: Integers,
+    links: Bytes,
+    hidden: tuple[Floats32, ...],
+    output_gradient: Floats32,
+    scratch: tuple[Floats32, Floats32],
+    weight_gradients: tuple[Floats32, ...],
+    bias_gradients: tuple[Floats32, ...],
+) -> None:
+    """Fill the gradients of all weights and biases from that of the outputs.
+
+    Rows of ``output_gradient`` and columns beyond the batch and the outputs must be zero.
+    """
+    last = len(hidden)
+    for k in range(last + 1):
+        weight_gradients[k][:] = _ZERO
+        bias_gradients[k][:] = _ZERO
+    upstream, inner = scratch
+    for start in range(0, inputs.shape[0], BLOCK):
+        stop = min(start + BLOCK, inputs.shape[0])
+        outputs = output_gradient[start:stop]
+        _column_sums(outputs, stop - start, sizes[last + 1], bias_gradients[last])
+        _outer(
+            outputs,
+            hidden[last - 1],
+            weight_gradients[last],
+            start,
+            stop,
+            sizes[last + 1],
+            sizes[last],
+        )
+        upstream[: stop - start] = _ZERO
+        _through(outputs, straight[last], upstream, stop - start, sizes[last + 1], sizes[last])
+        for k in range(last - 1, -1, -1):
+            before = hidden[k - 1] if k else inputs
+            _slope(upstream, hidden[k], before, links[k], start, stop, sizes[k + 1], inner)
+            _column_sums(inner, stop - start, sizes[k + 1], bias_gradients[k])
+            _outer(inner, before, weight_gradients[k], start, stop, sizes[k + 1], sizes[k])
+            if k:
+                if not links[k]:
+                    upstream[: stop - start] = _ZERO
+                _through(inner, straight[k], upstream, stop - start, sizes[k + 1], sizes[k])
 
 
 @kernel
-def column_sums(values: Floats32, sums: Floats32) -> None:
-    """Sums over the first dimension, in order."""
-    sums[:] = 0.0
-    for i in range(values.shape[0]):
-        for j in range(values.shape[1]):
-            sums[j] += values[i, j]
+def _affine(
+    before: Floats32,
+    across: Floats32,
+    bias: Floats32,
+    after: Floats32,
+    start: Index,
+    stop: Index,
+    fan_in: Index,
+    fan_out: Index,
+) -> None:
+    """Rows [start, stop) of after = before @ across + bias."""
+    for i in range(start, stop):
+        for j in range(fan_out):
+            after[i, j] = bias[0, j]
+    multiply_add(
+        before.ctypes.data + start * before.strides[0], before.strides[0], 4,
+        across.ctypes.data, across.strides[0],
+        after.ctypes.data + start * after.strides[0], after.strides[0],
+        stop - start, fan_out, fan_in,
+    )  # fmt: skip
 
 
 @kernel
-def adam(
-    parameters: tuple[Floats32, ...],
-    averages: tuple[Floats32, ...],
-    squares: tuple[Floats32, ...],
-    steps: tuple[Floats32, ...],
+def _activate(
+    after: Floats32, before: Floats32, linked: Index, start: Index, stop: Index, width: Index
+) -> None:
+    """SoftSign in place, plus ``before`` where linked."""
+    for i in range(start, stop):
+        for j in range(width):
+            x = after[i, j]
+            after[i, j] = x / (_ONE + abs(x))
+        if linked:
+            for j in range(width):
+                after[i, j] += before[i, j]
+
+
+@kernel
+def _slope(
+    upstream: Floats32,
+    after: Floats32,
+    before: Floats32,
+    linked: Index,
+    start: Index,
+    stop: Index,
+    width: Index,
+    inner: Floats32,
+) -> None:
+    """Inner = upstream times the slope of the SoftSign that gave the layer's outputs.
+
+    The slope at x is 1 / (1 + |x|)^2 = (1 - |y|)^2 at y = softsign(x).
+    """
+    for i in range(start, stop):
+        if linked:
+            for j in range(width):
+                root = _ONE - abs(after[i, j] - before[i, j])
+                inner[i - start, j] = upstream[i - start, j] * root * root
+        else:
+            for j in range(width):
+                root = _ONE - abs(after[i, j])
+                inner[i - start, j] = upstream[i - start, j] * root * root
+
+
+@kernel
+def _column_sums(values: Floats32, rows: Index, width: Index, sums: Floats32) -> None:
+    """Add the columns' sums to the first row of ``sums``."""
+    for i in range(rows):
+        for j in range(width):
+            sums[0, j] += values[i, j]
+
+
+@kernel
+def _outer(
+    inner: Floats32,
+    before: Floats32,
     gradient: Floats32,
-    factor: float,
-    learning_rate: float,
-    settings: tuple[float, float, float, float],
+    start: Index,
+    stop: Index,
+    fan_out: Index,
+    fan_in: Index,
 ) -> None:
-    """One Adam step, as torch.optim.Adam takes it, on flat parameters and their flat states.
+    """Gradient += inner^T @ rows [start, stop) of before."""
+    multiply_add(
+        inner.ctypes.data, 4, inner.strides[0],
+        before.ctypes.data + start * before.strides[0], before.strides[0],
+        gradient.ctypes.data, gradient.strides[0],
+        fan_out, fan_in, stop - start,
+    )  # fmt: skip
 
-    ``steps`` are the counters of the parameters' states, (1,) each, and count this step;
-    ``gradient`` holds theirs one after the other and is scaled by ``factor`` first; ``settings``
-    are beta_1, beta_2, epsilon (outside the root) and the coupled weight decay.
-    """
-    beta_1, beta_2, epsilon, decay = settings
-    keep, add = np.float32(beta_2), np.float32(1.0 - beta_2)
-    move, small = np.float32(1.0 - beta_1), np.float32(epsilon)
-    shrink, scale = np.float32(decay), np.float32(factor)
-    offset = 0
-    for k in range(len(parameters)):
-        parameter, average, square = parameters[k], averages[k], squares[k]
-        steps[k][0] += _ONE
-        step = np.float64(steps[k][0])
-        size = np.float32(learning_rate / (1.0 - beta_1**step))
-        root = np.float32(1.0 / math.sqrt(1.0 - beta_2**step))
-        for i in range(parameter.size):
-            g = scale * gradient[offset + i] + shrink * parameter[i]
-            average[i] += move * (g - average[i])
-            square[i] = keep * square[i] + add * g * g
-            parameter[i] -= size * average[i] / (np.sqrt(square[i]) * root + small)
-        offset += parameter.size
+
+@kernel
+def _through(
+    inner: Floats32,
+    straight: Floats32,
+    upstream: Floats32,
+    rows: Index,
+    fan_out: Index,
+    fan_in: Index,
+) -> None:
+    """Upstream += inner @ weight."""
+    multiply_add(
+        inner.ctypes.data, inner.strides[0], 4,
+        straight.ctypes.data, straight.strides[0],
+        upstream.ctypes.data, upstream.strides[0],
+        rows, fan_in, fan_out,
+    )  # fmt: skip

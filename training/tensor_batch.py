@@ -99,23 +99,17 @@ class BatchConverter:
         self._block = self._host.to(self._device) if away else self._host
         self._tensors = TensorBatch(*_parts(self._block, rooms, shapes))
         arrays = TensorBatch(*_parts(self._host, rooms, shapes))
-        self._matrices = tuple(
-            part.numpy()
-            for part in (
-                arrays.observation,
-                arrays.raw_action,
-                arrays.behaviour_mean,
-                arrays.behaviour_stdev,
-            )
+        self._matrices = (
+            arrays.observation.numpy(),
+            arrays.raw_action.numpy(),
+            arrays.behaviour_mean.numpy(),
+            arrays.behaviour_stdev.numpy(),
         )
-        self._vectors = tuple(
-            part.numpy()
-            for part in (
-                arrays.behaviour_log_density,
-                arrays.reward,
-                arrays.next_value_target,
-                arrays.sampling_weight,
-            )
+        self._vectors = (
+            arrays.behaviour_log_density.numpy(),
+            arrays.reward.numpy(),
+            arrays.next_value_target.numpy(),
+            arrays.sampling_weight.numpy(),
         )
         self._size = size
 
@@ -130,7 +124,7 @@ def _parts(block: Tensor, rooms: list[int], shapes: list[tuple[int, ...]]) -> li
     """Views of a block's consecutive rooms, in these shapes."""
     return [
         room[: math.prod(shape)].view(shape)
-        for room, shape in zip(block.split(rooms), shapes, strict=True)
+        for room, shape in zip(torch.split(block, rooms), shapes, strict=True)
     ]
 
 

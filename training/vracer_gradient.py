@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from storage.kernel import Floats32, Index, kernel
+from training.behaviour import FACTORS
 from training.gaussian import LOG_RATIO_LIMIT
 
 if TYPE_CHECKING:
@@ -51,11 +52,27 @@ def _spread(raw: Floats32, row: Index, first: Index, stdev: Floats32, slope: Flo
 
 
 @kernel
-def _divergence(mean: Any, stdev: Any, other_mean: Any, other_stdev: Any) -> Any:
-    """KL(first || other) of one dimension."""
-    ratio = stdev / other_stdev
-    shift = (mean - other_mean) / other_stdev
-    return _HALF * (ratio * ratio + shift * shift - _ONE) - np.log(ratio)
+def _divergence(
+    row: Index,
+    means: Floats32,
+    stdev: Floats32,
+    mu_mean: Floats32,
+    mu_stdev: Floats32,
+    reverse: bool,
+) -> Any:
+    """KL(mu || pi) of one row, or KL(pi || mu) if ``reverse``; means lie from column 1 on."""
+    total, product = _ZERO, 1.0
+    for k in range(stdev.size):
+        apart, own, other = means[row, 1 + k] - mu_mean[row, k], stdev[k], mu_stdev[row, k]
+        base = other if reverse else own
+        ratio = (own if reverse else other) / base
+        shift = apart / base
+        total += _HALF * (ratio * ratio + shift * shift - _ONE)
+        product *= ratio
+        if k % FACTORS == FACTORS - 1:
+            total -= np.float32(math.log(product))
+            product = 1.0
+    return total - np.float32(math.log(product))
 
 
 @kernel
@@ -106,15 +123,11 @@ def vracer_gradient(
     for i in range(size):
         if not shared:
             normaliser = _spread(outputs, i, 1 + width, stdev, slope)
-        quadratic, divergence = _ZERO, _ZERO
+        divergence = _divergence(i, outputs, stdev, mu_mean, mu_stdev, reverse)
+        quadratic = _ZERO
         for k in range(width):
-            mean = outputs[i, 1 + k]
-            scaled = (action[i, k] - mean) / stdev[k]
+            scaled = (action[i, k] - outputs[i, 1 + k]) / stdev[k]
             quadratic += scaled * scaled
-            if reverse:
-                divergence += _divergence(mean, stdev[k], mu_mean[i, k], mu_stdev[i, k])
-            else:
-                divergence += _divergence(mu_mean[i, k], mu_stdev[i, k], mean, stdev[k])
         log_policy = -_HALF * quadratic - normaliser
         ratio = np.exp(min(max(log_policy - log_mu[i], -_LIMIT), _LIMIT))
         near = ratio <= bound and ratio >= _ONE / bound
@@ -130,10 +143,10 @@ def vracer_gradient(
         gradient[i, 0] = -pull * value_error
         for k in range(width):
             mean, s = outputs[i, 1 + k], stdev[k]
-            offset = action[i, k] - mean
-            push = -pull * policy_error * offset / (s * s)
-            by_mean = push
-            by_stdev = push * offset / s + pull * policy_error / s
+            offset, inverse = action[i, k] - mean, _ONE / s
+            pushed = pull * policy_error * inverse
+            by_mean = -pushed * offset * inverse
+            by_stdev = by_mean * offset * inverse + pushed
             if rule_2:
                 along = _divergence_slope(mean, s, mu_mean[i, k], mu_stdev[i, k], reverse)
                 by_mean += share * holding * along[0]
@@ -172,7 +185,7 @@ class VRacerGradient:
         self,
         outputs: Floats32,
         gradient: Floats32,
-        others: dict[Tensor, Tensor],
+        others: dict[Tensor, Floats32],
         batch: TensorBatch,
         schedule: Schedule,
     ) -> tuple[float, Feedback]:
@@ -203,7 +216,7 @@ class VRacerGradient:
             ),
             self._rules,
             gradient,
-            self._no_raw[:, 0] if raw is None else others[raw].numpy(),
+            self._no_raw[:, 0] if raw is None else others[raw][0],
             self._numbers,
         )
         return loss, dict(zip(_FEEDBACK, self._feedback, strict=True))

@@ -77,6 +77,7 @@ class FusedEngine:
         self._max_norm = max_gradient_norm
         self._tensors = list(stage.parameters.values())
         self._gradients = {tensor: padded(*_shape(tensor)) for tensor in self._tensors}
+        self._gradient = tuple(self._gradients.values())
         self._passes: dict[int, MlpPass] = {}
         self._loss, self._norm = torch.zeros(2).unbind()
         self.bind()
@@ -98,7 +99,7 @@ class FusedEngine:
             passes.outputs, passes.output_gradient, self._gradients, batch, schedule
         )
         passes.backward()
-        norm = gradient_norm(self._parameters, tuple(self._gradients.values()))
+        norm = gradient_norm(self._parameters, self._gradient)
         self._step(norm, schedule["learning_rate"].item())
         feedback["loss"] = self._loss.fill_(loss)
         feedback["gradient_norm"] = self._norm.fill_(norm)
@@ -116,7 +117,7 @@ class FusedEngine:
             self._averages,
             self._squares,
             self._steps,
-            tuple(self._gradients.values()),
+            self._gradient,
             min(1.0, self._max_norm / (norm + 1e-6)),
             learning_rate,
             self._settings,

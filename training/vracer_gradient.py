@@ -178,8 +178,7 @@ class VRacerGradient:
             settings.divergence == "policy_behaviour",
         )
         self._no_raw = np.empty((0, network.action_size), np.float32)
-        self._numbers = np.empty((len(_FEEDBACK), 0), np.float32)
-        self._feedback: tuple[Tensor, ...] = ()
+        self._batch: TensorBatch | None = None
 
     def fill(
         self,
@@ -190,24 +189,14 @@ class VRacerGradient:
         schedule: Schedule,
     ) -> tuple[float, Feedback]:
         """Gradient at value, mean and standard deviation; feedback as of `VRacerStage`."""
-        if self._numbers.shape[1] != len(outputs):
-            self._numbers = np.empty((len(_FEEDBACK), len(outputs)), np.float32)
-            self._feedback = torch.from_numpy(self._numbers).unbind()
+        if batch is not self._batch:
+            self._take(batch)
         raw = self._raw
         loss = vracer_gradient(
             outputs,
             self._no_raw if raw is None else raw.detach().numpy()[None],
-            (
-                batch.raw_action.numpy(),
-                batch.behaviour_mean.numpy(),
-                batch.behaviour_stdev.numpy(),
-            ),
-            (
-                batch.behaviour_log_density.numpy(),
-                batch.reward.numpy(),
-                batch.next_value_target.numpy(),
-                batch.sampling_weight.numpy(),
-            ),
+            self._matrices,
+            self._vectors,
             (
                 schedule["beta"].item(),
                 schedule["far_bound"].item(),
@@ -220,3 +209,20 @@ class VRacerGradient:
             self._numbers,
         )
         return loss, dict(zip(_FEEDBACK, self._feedback, strict=True))
+
+    def _take(self, batch: TensorBatch) -> None:
+        """Views of a batch's memory, which batches of one size share."""
+        self._batch = batch
+        self._matrices = (
+            batch.raw_action.numpy(),
+            batch.behaviour_mean.numpy(),
+            batch.behaviour_stdev.numpy(),
+        )
+        self._vectors = (
+            batch.behaviour_log_density.numpy(),
+            batch.reward.numpy(),
+            batch.next_value_target.numpy(),
+            batch.sampling_weight.numpy(),
+        )
+        self._numbers = np.empty((len(_FEEDBACK), len(batch.reward)), np.float32)
+        self._feedback = torch.from_numpy(self._numbers).unbind()

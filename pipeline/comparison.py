@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.comparison_groups import RunSettings, group_names
 from pipeline.learning_curve import LearningCurve, read_learning_curve
 from pipeline.run_folder import RunFolder
+from storage.errors import SharpwaveError
 
-__all__ = ["ComparedRun", "compare", "markdown_table"]
+__all__ = ["ComparedRun", "by_group", "by_panel", "compare", "seed_count"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +23,13 @@ class ComparedRun:
     name: str
     environment: str
     rules: str
+    group: str
+    """What the run shares with those that differ by their seed alone, in a few words."""
     seed: int
     steps: int
-    """Environment steps of the episodes that have ended."""
+    """Environment steps of the episodes that have ended, or updates where the run does not act."""
     last_return: float
-    """Mean return of the last training episodes."""
+    """Mean return of the last training episodes, or of the last evaluation."""
     far_fraction: float
     """Mean of n_far/N over the second half of the steps."""
     beta: float
@@ -33,41 +37,70 @@ class ComparedRun:
     steps_per_second: float
     """Over the whole run, everything included."""
     curve: LearningCurve
+    problem: str = ""
+    """Why the run cannot be drawn; empty where it can."""
 
 
 def compare(runs: Sequence[RunFolder], *, window: int = 20) -> list[ComparedRun]:
     """Reads the runs; `window` is the number of episodes that `last_return` is the mean of."""
-    return [_row(run, window) for run in runs]
+    settings = [RunSettings.read(run) for run in runs]
+    groups = group_names(settings)
+    return [
+        _row(run, kept, group, window)
+        for run, kept, group in zip(runs, settings, groups, strict=True)
+    ]
 
 
-def markdown_table(rows: Sequence[ComparedRun], *, window: int = 20) -> str:
-    """A table that reads well on a terminal and in a document alike."""
-    heads = (
-        *("run", "environment", "rules", "seed", "steps", f"return, last {window}"),
-        *("n_far/N, 2nd half", "β at the end", "steps/s"),
-    )
-    cells = [heads, *(_cells(row) for row in rows)]
-    widths = [max(len(line[i]) for line in cells) for i in range(len(heads))]
-    lines = [_line(line, widths) for line in cells]
-    return "\n".join([lines[0], _line(["-" * width for width in widths], widths), *lines[1:]])
+def by_panel(rows: Iterable[ComparedRun]) -> dict[tuple[str, bool], list[ComparedRun]]:
+    """What may be drawn over one another: the runs of one environment, offline ones apart."""
+    panels: dict[tuple[str, bool], list[ComparedRun]] = {}
+    for row in rows:
+        panels.setdefault((row.environment, row.curve.offline), []).append(row)
+    return panels
 
 
-def _row(run: RunFolder, window: int) -> ComparedRun:
-    curve = read_learning_curve(run.path)
-    settings = run.settings()
-    late = curve.schedule_steps > settings["loop"]["steps"] / 2
+def by_group(rows: Iterable[ComparedRun]) -> dict[str, list[ComparedRun]]:
+    """The runs of one panel by their group, both in the order in which they were named."""
+    groups: dict[str, list[ComparedRun]] = {}
+    for row in rows:
+        groups.setdefault(row.group, []).append(row)
+    return groups
+
+
+def seed_count(rows: Sequence[ComparedRun]) -> str:
+    """How many a group has, such as "3 seeds"; "2 runs" where a seed comes twice."""
+    noun = "seed" if len({row.seed for row in rows}) == len(rows) else "run"
+    return f"{len(rows)} {noun}{'s' * (len(rows) > 1)}"
+
+
+def _row(run: RunFolder, kept: RunSettings, group: str, window: int) -> ComparedRun:
+    curve, problem = _read(run, kept)
+    late = curve.schedule_steps > run.settings()["loop"]["steps"] / 2
+    done = curve.schedule_steps if curve.offline else curve.steps
     return ComparedRun(
-        name=run.path.name,
-        environment=settings["environment"]["id"],
+        name=kept.name,
+        environment=kept.environment,
         rules=run.rules(),
-        seed=settings["seed"],
-        steps=int(curve.steps[-1]) if len(curve.steps) else 0,
+        group=group,
+        seed=kept.seed,
+        steps=int(done[-1]) if len(done) else 0,
         last_return=curve.last(window),
         far_fraction=float(curve.far_fraction[late].mean()) if late.any() else float("nan"),
         beta=float(curve.beta[-1]) if len(curve.beta) else float("nan"),
-        steps_per_second=_speed(run),
+        steps_per_second=float("nan") if problem and not len(done) else _speed(run),
         curve=curve,
+        problem=problem,
     )
+
+
+def _read(run: RunFolder, kept: RunSettings) -> tuple[LearningCurve, str]:
+    """The run's curve, and why it cannot be drawn; one damaged run does not stop the others."""
+    try:
+        curve = read_learning_curve(run.path)
+    except SharpwaveError as error:
+        none = np.empty(0)
+        return LearningCurve(none, none, none, none, none, offline=kept.offline), str(error)
+    return curve, curve.missing
 
 
 def _speed(run: RunFolder) -> float:
@@ -78,21 +111,5 @@ def _speed(run: RunFolder) -> float:
     if not timed:
         return float("nan")
     seconds = float(timed[-1]["wall_time"])
-    return float(timed[-1]["environment_steps"]) / seconds if seconds else float("nan")
-
-
-def _cells(row: ComparedRun) -> tuple[str, ...]:
-    return (
-        *(row.name, row.environment, row.rules, str(row.seed), f"{row.steps:,}"),
-        *(_number(row.last_return, ",.1f"), _number(row.far_fraction, ".3f")),
-        *(_number(row.beta, ".3f"), _number(row.steps_per_second, ",.0f")),
-    )
-
-
-def _number(value: float, layout: str) -> str:
-    return "–" if np.isnan(value) else format(value, layout)
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
-    return f"| {' | '.join(padded)} |"
+    steps = float(timed[-1].get("steps") or timed[-1]["environment_steps"])
+    return steps / seconds if seconds else float("nan")

@@ -43,36 +43,42 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def show_curve(run: RunFolder, *, window: int = 20, picture: Path | None = None) -> None:
-    """Prints the curve and renews the run's picture, or draws it into `picture`."""
+    """Prints the curve and renews the run's picture, or draws it into `picture`.
+
+    Raises:
+        ConfigError: the run has nothing to draw, and why.
+    """
     from pipeline.curve_plot import save_curve
     from pipeline.curve_text import curve_text
     from pipeline.learning_curve import read_learning_curve
 
-    _check_store(run)
     curve = read_learning_curve(run.path)
+    if curve.missing:
+        raise ConfigError(f"{run.path} has no curve: {curve.missing}")
     print(curve_text(curve, window=window, unicode=_speaks_unicode()))
     path = save_curve(curve, picture or run.curve, title=run.title(), window=window)
-    print(f"\nlast {window} episodes: mean return {curve.last(window):,.1f}    picture: {path}")
+    last = "last evaluation" if curve.offline else f"last {window} episodes"
+    print(f"\n{last}: mean return {curve.last(window):,.1f}    picture: {path}")
 
 
 def _show_comparison(runs: Sequence[RunFolder], window: int, picture: Path | None) -> None:
-    from pipeline.comparison import compare, markdown_table
+    from pipeline.comparison import compare
     from pipeline.comparison_plot import save_comparison
+    from pipeline.comparison_table import group_table, markdown_table
 
-    for run in runs:
-        _check_store(run)
     rows = compare(runs, window=window)
-    print(markdown_table(rows, window=window))
+    for table in (markdown_table(rows, window=window), group_table(rows)):
+        if table:
+            print(f"{table}\n")
+    missing = [
+        f"{run.path}: {row.problem}" for run, row in zip(runs, rows, strict=True) if row.problem
+    ]
+    if len(missing) == len(rows):
+        raise ConfigError(f"there is nothing to draw. {'; '.join(missing)}")
+    for line in missing:
+        print(f"not drawn: {line}")
     path = save_comparison(rows, picture or runs[0].path.parent / "curves.png", window=window)
-    print(f"\npicture: {path}")
-
-
-def _check_store(run: RunFolder) -> None:
-    if not run.store.is_dir():
-        raise ConfigError(
-            f"{run.path} has no store of its own, so no training episodes to draw: it learnt from "
-            f"a store without acting. Its numbers are in {run.metrics}."
-        )
+    print(f"picture: {path}")
 
 
 def _speaks_unicode() -> bool:

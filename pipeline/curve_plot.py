@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pipeline.learning_curve import LearningCurve, running_mean
+from pipeline.learning_curve import LearningCurve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,17 +43,20 @@ def save_curve(curve: LearningCurve, path: Path, *, title: str, window: int = 20
 def draw_curve(figure: Figure, curve: LearningCurve, *, title: str, window: int = 20) -> None:
     """Draws returns into `figure`, and ReF-ER's schedule below them."""
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1.2])
-    _draw_returns(above, curve, window)
+    if curve.offline:
+        _draw_evaluations(above, curve)
+    else:
+        _draw_returns(above, curve, window)
     _draw_schedule(below, curve)
     above.set_title(title, loc="left", fontweight="bold")
-    below.set_xlabel("environment steps")
+    below.set_xlabel(curve.unit)
 
 
 @contextmanager
-def save_figure(path: Path) -> Iterator[Figure]:
+def save_figure(path: Path, size: tuple[float, float] = (8.0, 5.6)) -> Iterator[Figure]:
     """A figure in the product's style, which becomes `path` (PNG), whole or not at all.
 
-    Its lowest axes are marked in thousands of steps.
+    `size` is in inches. Its horizontal axes are marked in thousands of steps.
     """
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -61,10 +64,11 @@ def save_figure(path: Path) -> Iterator[Figure]:
     from matplotlib.ticker import EngFormatter
 
     with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(8.0, 5.6), dpi=130, layout="constrained")
+        figure = Figure(figsize=size, dpi=130, layout="constrained")
         FigureCanvasAgg(figure)
         yield figure
-        figure.axes[-1].xaxis.set_major_formatter(EngFormatter(sep=""))
+        for axes in figure.axes:
+            axes.xaxis.set_major_formatter(EngFormatter(sep=""))
         staged = path.with_name(f".{path.name}.new")
         figure.savefig(staged, format="png")
     staged.replace(path)
@@ -74,10 +78,8 @@ def _draw_returns(axes: Axes, curve: LearningCurve, window: int) -> None:
     axes.scatter(
         curve.steps, curve.returns, s=10, color=_BLUE, alpha=0.35, linewidths=0, label="an episode"
     )
-    mean = running_mean(curve.returns, window)
-    axes.plot(
-        curve.steps, mean, color=_BLUE, linewidth=2, label=f"mean of the last {window} episodes"
-    )
+    steps, mean = curve.line(window)
+    axes.plot(steps, mean, color=_BLUE, linewidth=2, label=f"mean of the last {window} episodes")
     if len(curve.greedy_steps):
         axes.plot(
             curve.greedy_steps,
@@ -91,6 +93,19 @@ def _draw_returns(axes: Axes, curve: LearningCurve, window: int) -> None:
     if curve.warmup:
         axes.axvline(curve.warmup, color=_GREY, linewidth=1, linestyle=":", label="warm-up ends")
     axes.set_ylabel("return of training episodes")
+    axes.legend(loc="upper left")
+
+
+def _draw_evaluations(axes: Axes, curve: LearningCurve) -> None:
+    axes.plot(
+        *(curve.greedy_steps, curve.greedy_returns),
+        color=_ORANGE,
+        linewidth=2,
+        marker="D",
+        markersize=5,
+        label="greedy evaluation",
+    )
+    axes.set_ylabel("return of greedy evaluations")
     axes.legend(loc="upper left")
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from pipeline.learning_curve import LearningCurve, Numbers, running_mean
+from pipeline.learning_curve import LearningCurve, Numbers
 
 __all__ = ["curve_text"]
 
@@ -22,35 +22,38 @@ def curve_text(
     height: int = 10,
     unicode: bool = True,
 ) -> str:
-    """A bar chart of return by environment steps, `width` columns and `height` lines.
+    """A bar chart of the curve's line, `width` columns and `height` lines.
 
-    A column shows the mean over the last `window` episodes that had ended by then. With
-    `unicode=False` only ASCII is used.
+    A column shows the newest point by then: the mean over `window` episodes, or an evaluation
+    where the run does not act. With `unicode=False` only ASCII is used.
     """
-    if len(curve.returns) == 0:
-        return "no episode has ended yet"
+    if curve.missing:
+        return curve.missing
     bars = _bars(curve, window, width)
-    low, high = float(bars.min()), float(bars.max())
+    low, high = float(np.nanmin(bars)), float(np.nanmax(bars))
     if high - low < 1e-12:
         low, high = low - 0.5, high + 0.5
-    levels = np.rint((bars - low) / (high - low) * (height * 8 - 1)).astype(np.int64) + 1
+    levels = np.rint((bars - low) / (high - low) * (height * 8 - 1)) + 1
+    heights = np.nan_to_num(levels).astype(np.int64)
     glyphs = _BLOCKS if unicode else _PLAIN
     lines = [
-        "".join(glyphs[int(np.clip(level - line * 8, 0, 8))] for level in levels)
+        "".join(glyphs[int(np.clip(level - line * 8, 0, 8))] for level in heights)
         for line in reversed(range(height))
     ]
-    title = f"return of training episodes, mean of the last {window}"
-    return "\n".join([title, *_with_axes(lines, low, high, float(curve.steps[-1]), unicode)])
+    return "\n".join([curve.line_name(window), *_with_axes(lines, low, high, curve, unicode)])
 
 
 def _bars(curve: LearningCurve, window: int, width: int) -> Numbers:
-    ends = curve.steps[-1] * np.arange(1, width + 1) / width
-    ended = np.searchsorted(curve.steps, ends, side="right")
-    means = running_mean(curve.returns, window)
-    return np.asarray(means[np.maximum(ended - 1, 0)], dtype=np.float64)
+    """A column's height; NaN before the first point."""
+    steps, means = curve.line(window)
+    ends = steps[-1] * np.arange(1, width + 1) / width
+    points = np.searchsorted(steps, ends, side="right")
+    return np.asarray(np.concatenate([[np.nan], means])[points], dtype=np.float64)
 
 
-def _with_axes(lines: list[str], low: float, high: float, steps: float, unicode: bool) -> list[str]:
+def _with_axes(
+    lines: list[str], low: float, high: float, curve: LearningCurve, unicode: bool
+) -> list[str]:
     tick, wall, corner, floor = ("┤", "│", "└", "─") if unicode else ("|", "|", "+", "-")
     labels = [f"{high:,.0f}", *[""] * (len(lines) - 2), f"{low:,.0f}"]
     margin = max(len(label) for label in labels)
@@ -60,5 +63,6 @@ def _with_axes(lines: list[str], low: float, high: float, steps: float, unicode:
     ]
     width = len(lines[0])
     drawn.append(f"{'':>{margin}} {corner}{floor * width}")
-    drawn.append(f"{'':>{margin}}  0{'environment steps':^{max(width - 12, 1)}}{steps:>11,.0f}")
+    end = (curve.greedy_steps if curve.offline else curve.steps)[-1]
+    drawn.append(f"{'':>{margin}}  0{curve.unit:^{max(width - 12, 1)}}{end:>11,.0f}")
     return drawn

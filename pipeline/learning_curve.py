@@ -1,23 +1,28 @@
-"""What a run learnt: returns of its episodes and ReF-ER's schedule, by environment steps."""
+"""What a run learnt: returns of its episodes and ReF-ER's schedule, by environment steps.
+
+A run that learns from a store does not act: it has returns of evaluations only, by updates.
+"""
 
 from __future__ import annotations
 
 import csv
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import yaml
 
 import storage
+from storage.errors import ConfigError
 
-__all__ = ["LearningCurve", "read_learning_curve", "running_mean"]
+__all__ = ["LearningCurve", "Numbers", "read_learning_curve", "running_mean"]
 
 Numbers = npt.NDArray[np.float64]
 
-_STEP_COLUMN: Final = "environment_steps"
+_STEP_COLUMNS: Final = ("steps", "environment_steps")
+"""The first of these that a file has; files of earlier versions have the second only."""
 
 
 def _none() -> Numbers:
@@ -26,7 +31,7 @@ def _none() -> Numbers:
 
 @dataclass(frozen=True, slots=True)
 class LearningCurve:
-    """All arrays are float64; steps are environment steps, warm-up included.
+    """All arrays are float64; steps are `unit`, warm-up included.
 
     `steps` and `returns` have one entry an episode, in the order in which episodes ended;
     `schedule_steps`, `beta` and `far_fraction` one entry a line of metrics.csv that has them, and
@@ -44,25 +49,70 @@ class LearningCurve:
     """Steps before the first update, where known."""
     far_target: float | None = None
     """D, which β is steered by; None where it is not."""
+    offline: bool = False
+    """Whether the run learns from a fixed store, so that it has no episodes of its own."""
+    evaluated: bool = True
+    """Whether the run's settings have it evaluated."""
+
+    @property
+    def unit(self) -> str:
+        """What steps are."""
+        return "updates" if self.offline else "environment steps"
+
+    @property
+    def missing(self) -> str:
+        """Why there is nothing to draw; empty where there is."""
+        if len(self.greedy_returns if self.offline else self.returns):
+            return ""
+        if not self.offline:
+            return "no episode has ended yet"
+        if self.evaluated:
+            return "it learns from a store without acting, and no evaluation has been played yet"
+        return (
+            "it learnt from a store without acting and with evaluation.episodes 0, so it has no "
+            "returns; what it measured is in its metrics.csv"
+        )
+
+    def line(self, window: int) -> tuple[Numbers, Numbers]:
+        """Steps and returns of the curve: means of `window` training episodes, or evaluations."""
+        if self.offline:
+            return self.greedy_steps, self.greedy_returns
+        return self.steps, running_mean(self.returns, window)
+
+    def line_name(self, window: int) -> str:
+        """What the points of `line` are returns of."""
+        if self.offline:
+            return "return of greedy evaluations"
+        return f"return of training episodes, mean of the last {window}"
 
     def last(self, episodes: int) -> float:
-        """Mean return of the last `episodes` training episodes; NaN before the first."""
+        """The end of `line(episodes)`; NaN before the first of its points."""
+        if self.offline:
+            return float(self.greedy_returns[-1]) if len(self.greedy_returns) else float("nan")
         return float(self.returns[-episodes:].mean()) if len(self.returns) else float("nan")
 
 
 def read_learning_curve(run: Path) -> LearningCurve:
-    """Reads `run`/store and `run`/metrics.csv; a run that just began gives empty arrays."""
-    steps, returns = _episodes(run / "store", _name(run / "config.yaml"))
+    """Reads `run`/store and `run`/metrics.csv; a run that just began gives empty arrays.
+
+    Raises:
+        SharpwaveError: the store or metrics.csv is damaged.
+    """
+    settings = _settings(run / "config.yaml")
+    offline = settings.get("replay", {}).get("store") is not None
+    name = settings.get("name")
+    own = (_none(), _none()) if offline else _episodes(run / "store", name)
     schedule = _lines(run / "metrics.csv", "beta", "far_fraction")
     greedy = _lines(run / "metrics.csv", "evaluation_return")
-    warmup, far_target = _marks(run / "config.yaml")
+    warmup, far_target = _marks(settings)
     return LearningCurve(
-        steps,
-        returns,
+        *own,
         *(schedule[:, 0], schedule[:, 1], schedule[:, 2]),
         *(greedy[:, 0], greedy[:, 1]),
         warmup,
         far_target,
+        offline,
+        settings.get("evaluation", {}).get("episodes") != 0,
     )
 
 
@@ -74,45 +124,59 @@ def running_mean(values: Numbers, window: int) -> Numbers:
     return np.asarray((sums[ends] - sums[starts]) / (ends - starts), dtype=np.float64)
 
 
-def _name(path: Path) -> str | None:
-    """The run's name, which its segments bear; None without settings."""
+def _settings(path: Path) -> dict[str, Any]:
+    """The run's settings; none without the file."""
     if not path.is_file():
-        return None
-    name = yaml.safe_load(path.read_text(encoding="utf-8")).get("name")
-    return None if name is None else str(name)
+        return {}
+    kept: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return kept
 
 
-def _episodes(path: Path, name: str | None) -> tuple[Numbers, Numbers]:
+def _episodes(path: Path, name: Any) -> tuple[Numbers, Numbers]:
     """Ends and returns of the run's own episodes, whoever else wrote into its store."""
+    if not path.is_dir():
+        return _none(), _none()
     store = storage.open(path)
     try:
-        own = [each for each in store.segments if name is None or each.run == name]
+        own = [each for each in store.segments if name is None or each.run == str(name)]
         parts = [store.records(segment.id) for segment in own]
     finally:
         store.close()
     if not any(len(part) for part in parts):
-        return np.empty(0), np.empty(0)
+        return _none(), _none()
     records = np.concatenate(parts)
     records = records[np.argsort(records["end_time"], kind="stable")]
     return np.cumsum(records["length"], dtype=np.float64), records["return"].astype(np.float64)
 
 
 def _lines(path: Path, *columns: str) -> Numbers:
-    """Environment steps and `columns` of the lines that have them all."""
+    """Steps and `columns` of the lines that have them all."""
     rows: list[list[float]] = []
     if path.exists():
-        with path.open(newline="") as lines:
-            for line in csv.DictReader(lines):
-                cells = [line.get(name) for name in (_STEP_COLUMN, *columns)]
+        with path.open(newline="") as file:
+            lines = csv.DictReader(file)
+            names = lines.fieldnames or ()
+            steps = next((name for name in _STEP_COLUMNS if name in names), _STEP_COLUMNS[0])
+            for line in lines:
+                cells = [line.get(name) for name in (steps, *columns)]
                 if all(cells):
-                    rows.append([float(cell) for cell in cells if cell])
+                    rows.append([_number(cell, path, lines.line_num) for cell in cells if cell])
     return np.asarray(rows, dtype=np.float64).reshape(-1, 1 + len(columns))
 
 
-def _marks(path: Path) -> tuple[int | None, float | None]:
+def _number(cell: str, path: Path, line: int) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        raise ConfigError(
+            f"{path}, line {line}: {cell!r} is no number; take the line out of the file"
+        ) from None
+
+
+def _marks(settings: dict[str, Any]) -> tuple[int | None, float | None]:
     """The warm-up and D of the run's settings."""
-    if not path.exists():
+    if not settings:
         return None, None
-    kept = yaml.safe_load(path.read_text(encoding="utf-8"))
-    refer = kept["agent"]["refer"]
-    return kept["loop"]["warmup"], refer["far_target"] if refer["rule_2"] else None
+    refer, acts = settings["agent"]["refer"], settings.get("replay", {}).get("store") is None
+    target = refer["far_target"] if refer["rule_2"] else None
+    return settings["loop"]["warmup"] if acts else None, target

@@ -68,3 +68,14 @@ def run(trained: tuple[Path, str, str], monkeypatch: pytest.MonkeyPatch) -> Path
     """`runs/small`, from inside the folder that holds `runs`; not to be changed."""
     monkeypatch.chdir(trained[0])
     return Path("runs/small")
+
+
+@pytest.fixture(scope="session")
+def compared(trained: tuple[Path, str, str]) -> Path:
+    """The folder that holds small, another seed, another engine, and a run that does not act."""
+    folder = trained[0]
+    run_in(folder, "train", *small("--name=second", "--seed=1"))
+    run_in(folder, "train", *small("--name=eager", "--agent.engine=eager"))
+    offline = small("--name=offline", "--loop.steps=600", "--evaluation.every_steps=192")
+    run_in(folder, "train", *offline, "--offline=runs/small/store")
+    return folder / "runs"

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.comparison import compare, markdown_table
+from pipeline.comparison import compare
+from pipeline.comparison_table import markdown_table
 from pipeline.curve import main
 from pipeline.learning_curve import read_learning_curve
 from pipeline.run_folder import RunFolder
@@ -49,6 +50,58 @@ def test_a_run_that_has_logged_nothing_yet_has_dashes(run: Path, tmp_path: Path)
     assert math.isnan(row.far_fraction)
     assert math.isnan(row.steps_per_second)
     assert "–" in markdown_table([row])
+
+
+def without_steps(run: Path, copy: Path) -> Path:
+    """A copy of `run` as it was before its first episode ended."""
+    shutil.copytree(run, copy)
+    shutil.rmtree(copy / "store")
+    (copy / "metrics.csv").unlink()
+    return copy
+
+
+def torn(run: Path, copy: Path) -> Path:
+    """A copy of `run` whose store lost its description."""
+    shutil.copytree(run, copy)
+    (copy / "store/steps.zarr/zarr.json").write_text("{")
+    return copy
+
+
+def test_what_cannot_be_drawn_is_named_with_the_reason(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    young, broken = without_steps(run, tmp_path / "young"), torn(run, tmp_path / "broken")
+    picture = tmp_path / "all.png"
+    main([str(young), str(run), str(broken), f"--picture={picture}"])
+    out = capsys.readouterr().out
+    assert f"not drawn: {young}: no episode has ended yet\n" in out
+    assert f"not drawn: {broken}: {broken / 'store'}" in out
+    assert f"not drawn: {run}" not in out
+    assert [line.split("|")[1].strip() for line in out.splitlines()[2:5]] == [
+        *("young", run.name, "broken")
+    ]
+    assert picture.stat().st_size > 10_000
+
+
+def test_nothing_to_draw_is_an_error(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    young = [without_steps(run, tmp_path / name) for name in "ab"]
+    with pytest.raises(ConfigError, match=r"nothing to draw\. .*/a: no episode .*/b: no episode"):
+        main([*map(str, young), f"--picture={tmp_path / 'c.png'}"])
+    assert not (tmp_path / "c.png").exists()
+    with pytest.raises(ConfigError, match="a has no curve: no episode has ended yet"):
+        main([str(young[0])])
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_run_that_does_not_act_counts_updates(compared: Path) -> None:
+    (row,) = compare([RunFolder(compared / "offline")])
+    curve = read_learning_curve(compared / "offline")
+    assert (row.steps, row.problem) == (600, "")
+    assert row.last_return == curve.greedy_returns[-1]
+    assert row.steps_per_second > 0
+    assert row.beta == curve.beta[-1]
 
 
 def test_what_is_no_run_among_runs(run: Path, tmp_path: Path) -> None:

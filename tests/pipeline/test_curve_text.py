@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 
 from pipeline.curve_text import curve_text
@@ -28,6 +30,13 @@ def test_bars_rise_with_the_returns() -> None:
         "  └────",
         "   0environment steps         40",
     ]
+
+
+def test_columns_before_the_first_point_are_empty() -> None:
+    evaluated = LearningCurve(NONE, NONE, NONE, NONE, NONE, np.array([2.0, 4]), np.array([1.0, 2]))
+    text = curve_text(dataclasses.replace(evaluated, offline=True), width=4, height=1)
+    assert text.splitlines()[:2] == ["return of greedy evaluations", "1 ┤ ▁▁█"]
+    assert "updates" in text
 
 
 def test_ascii_only_where_the_terminal_knows_no_more() -> None:

@@ -34,8 +34,8 @@ def test_bars_rise_with_the_returns() -> None:
 
 def test_columns_before_the_first_point_are_empty() -> None:
     evaluated = LearningCurve(NONE, NONE, NONE, NONE, NONE, np.array([2.0, 4]), np.array([1.0, 2]))
-    text = curve_text(dataclasses.replace(evaluated, offline=True), width=4, height=1)
-    assert text.splitlines()[:2] == ["return of greedy evaluations", "1 ┤ ▁▁█"]
+    text = curve_text(dataclasses.replace(evaluated, offline=True), width=4, height=2)
+    assert text.splitlines()[:3] == ["return of greedy evaluations", "2 ┤   █", "1 ┤ ▁▁█"]
     assert "updates" in text
 
 

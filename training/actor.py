@@ -5,7 +5,7 @@ The kernels read the torch weights in place, so every update is seen by the next
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -13,9 +13,10 @@ from storage.errors import ConfigError
 from storage.kernel import Bytes, Floats, Floats32
 from storage.randomness import stream_key
 from training.actor_kernels import act_row, evaluate_rows
+from training.device import arrays_of
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from numpy.typing import NDArray
 
     from training.network import VRacerNetwork
     from training.scaling import ObservationScaling
@@ -66,16 +67,20 @@ class GaussianActor:
         copied to the host by this call, and stay as they were then until the next one.
         """
         layers = [*self._network.body.layers, self._network.head]
-        raw = None if self._network.state_dependent_stdev else self._network.raw_stdev
+        parameters = [part for layer in layers for part in (layer.weight, layer.bias)]
+        if not self._network.state_dependent_stdev:
+            parameters.append(self._network.raw_stdev)
+        arrays = _checked(arrays_of(parameters))
         links = np.array([*self._network.body.links, False], np.uint8)
-        width = max(max(_host(layer.weight).shape) for layer in layers)
+        count = 2 * len(layers)
         self._policy = (
-            tuple(_host(layer.weight) for layer in layers),
-            tuple(_host(layer.bias) for layer in layers),
+            tuple(arrays[0:count:2]),
+            tuple(arrays[1:count:2]),
             links,
-            np.empty(0, np.float32) if raw is None else _host(raw),
+            arrays[count] if len(arrays) > count else np.empty(0, np.float32),
             self._scaling.statistics.numpy(),
         )
+        width = max(max(array.shape) for array in arrays)
         self._scratch = np.zeros((3, width), np.float32)
 
     def act(
@@ -133,11 +138,11 @@ class GaussianActor:
             )
 
 
-def _host(parameter: Tensor) -> Floats32:
-    """Weights as NumPy sees them, without a copy where they are on the host."""
-    array: Any = parameter.detach().cpu().numpy()
-    if array.dtype != np.float32 or not array.flags.c_contiguous:
-        raise ConfigError(
-            f"the actor reads contiguous float32 weights, not {array.dtype} of shape {array.shape}"
-        )
-    return cast(Floats32, array)
+def _checked(arrays: list[NDArray[Any]]) -> list[Floats32]:
+    for array in arrays:
+        if array.dtype != np.float32 or not array.flags.c_contiguous:
+            raise ConfigError(
+                f"the actor reads contiguous float32 weights, not {array.dtype} of shape "
+                f"{array.shape}"
+            )
+    return arrays

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+
+from training.device import HOST, MirroredBlock
 
 if TYPE_CHECKING:
     from training.tensor_batch import TensorBatch
@@ -54,15 +55,17 @@ class ScheduleTensors(dict[str, Tensor]):
 
     """
 
-    def __init__(self, *names: str) -> None:
+    def __init__(self, *names: str, device: torch.device = HOST) -> None:
         self._slots = {name: slot for slot, name in enumerate(names)}
-        self._numbers = np.zeros(len(names), np.float32)
-        super().__init__(zip(names, torch.from_numpy(self._numbers).unbind(), strict=True))
+        self._block = MirroredBlock(len(names), device)
+        self._numbers = self._block.host.numpy()
+        super().__init__(zip(names, self._block.there.unbind(), strict=True))
 
     def set(self, **values: float) -> None:
         """Set the values of some entries in place."""
         for name, value in values.items():
             self._numbers[self._slots[name]] = value
+        self._block.send()
 
 
 class PureModule:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,15 +11,14 @@ from torch import Tensor
 from storage.errors import SchemaMismatchError
 from storage.layout import align_up
 from training.batch_kernels import fill_batch
+from training.device import HOST, MirroredBlock
 from training.scaling import flat_rows
 
 if TYPE_CHECKING:
     from storage.replay import Batch
     from training.scaling import ObservationScaling
 
-__all__ = ["HOST", "BatchConverter", "TensorBatch"]
-
-HOST: Final = torch.device("cpu")
+__all__ = ["BatchConverter", "TensorBatch"]
 
 _LINE = 16
 """Numbers of a cache line, at which each field begins."""
@@ -52,10 +51,10 @@ class TensorBatch(NamedTuple):
 class BatchConverter:
     """Copies replay batches into tensors that are allocated once and reused.
 
-    All of a batch lies in one block of host memory, which one kernel fills. On another device the
-    block is pinned and copied by one asynchronous copy into its like there. The tensors of the
-    last call are overwritten by the next one, which must not come before the update's feedback was
-    read. Their addresses stay the same while the batch size does: captured graphs rely on it.
+    All of a batch lies in one block, which one kernel fills and one copy brings to a device. The
+    tensors of the last call are overwritten by the next one, which must not come before the
+    update's feedback was read. Their addresses stay the same while the batch size does: captured
+    graphs rely on it.
     """
 
     def __init__(
@@ -87,18 +86,15 @@ class BatchConverter:
         )
         if bad >= 0:
             raise _unknown_behaviour(batch, bad)
-        if self._block is not self._host:
-            self._block.copy_(self._host, non_blocking=True)
+        self._block.send()
         return self._tensors
 
     def _allocate(self, size: int) -> None:
         shapes = self._shapes(size)
-        away = self._device.type != "cpu"
         rooms = [align_up(math.prod(shape), _LINE) for shape in shapes]
-        self._host = torch.zeros(sum(rooms), pin_memory=away)
-        self._block = self._host.to(self._device) if away else self._host
-        self._tensors = TensorBatch(*_parts(self._block, rooms, shapes))
-        arrays = TensorBatch(*_parts(self._host, rooms, shapes))
+        self._block = MirroredBlock(sum(rooms), self._device)
+        self._tensors = TensorBatch(*_parts(self._block.there, rooms, shapes))
+        arrays = TensorBatch(*_parts(self._block.host, rooms, shapes))
         self._matrices = (
             arrays.observation.numpy(),
             arrays.raw_action.numpy(),

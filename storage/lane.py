@@ -128,22 +128,14 @@ class Lane:
         self.plan_address = self.plan.address
         self.allocated = segment.allocated
         self.last_row = segment.capacity - 1
+        self.keeps_info = bool(self.schema.info)
         self.kinds = memoryview(arrays["kind"])  # type: ignore[arg-type]
-        self.plain = len(self.schema.observation) == 1 == len(self.schema.action)
-        observation, action = self.schema.observation[0], self.schema.action[0]
-        self.observations, self.actions = arrays[observation.name], arrays[action.name]
-        self.observation_dtype, self.observation_shape = self.observations.dtype, observation.shape
-        self.action_dtype, self.action_shape = self.actions.dtype, action.shape
-        self.raw_actions = arrays.get("raw_action")
-        self.behaviours = arrays.get("behaviour")
-        self.raw_shape = (self.schema.raw_action_size,)
-        self.behaviour_shape = (self.schema.behaviour_size,)
         self.segment = segment
 
     def unbind(self) -> None:
         """Let go of the segment and of every map of it."""
         self.segment = None
-        for name in ("plan", "kinds", "observations", "actions", "raw_actions", "behaviours"):
+        for name in ("plan", "kinds"):
             self.__dict__.pop(name, None)
 
     def bound(self) -> SegmentWriter:
@@ -242,8 +234,8 @@ class Lane:
         """Make ``row``, which holds the final observation, a closing row."""
         arrays = self.bound().arrays
         self.clear(row, keep_observation=True)
-        if self.behaviours is not None:
-            self.behaviours[row] = np.nan
+        if "behaviour" in arrays:
+            arrays["behaviour"][row] = np.nan
         arrays["behaviour_kind"][row] = BehaviourKind.UNKNOWN
         arrays["policy_update"][row] = -1
         arrays["kind"][row] = RowKind.CLOSING

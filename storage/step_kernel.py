@@ -1,19 +1,21 @@
-"""The compiled half of storing a step: checks on the rows just copied, then the scalar columns.
+"""The compiled half of storing a step: copies, checks on what was copied, then the scalar columns.
 
 It works on raw addresses, so that one compilation serves every schema. A *plan* is an int64 array
-that the writer's lane keeps: addresses of the scalar columns, then one line for each check.
-Invariant: nothing but the scalars of row ``row`` is written, and only when every check passed.
+that the writer's lane keeps: addresses of the scalar columns, one line for each source that numbers
+are copied from, one for each check.
+Invariant: nothing but row ``row`` and the next row's observation is written; the scalars only when
+every check passed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from storage.array_object import compiled, data_address, is_like
 from storage.kernel import (
+    copy_bytes,
     load_f4,
     load_f8,
     load_i1,
@@ -24,46 +26,43 @@ from storage.kernel import (
     load_u2,
     load_u4,
     load_u8,
+    store_f4,
     store_f8,
     store_i8,
     store_u1,
 )
-from storage.kernel_cache import keeping_code_in
 from storage.layout import BehaviourKind
 
-__all__ = [
-    "BAD_BOUND",
-    "BAD_KIND",
-    "BAD_REWARD",
-    "dtype_code",
-    "store_step",
-]
+__all__ = ["BAD_BOUND", "BAD_KIND", "BAD_REWARD", "MISFIT", "dtype_code", "store_step"]
 
-_PLAN_CHECKS = 7
-"""Where the check lines start: after six addresses (0 = no such column) and their count."""
+_PLAN_SOURCES = 11
+"""Where the source lines start: after six addresses (0 = no such column), the number of checks, the
+ids of None and of the array type, and the checks' bits of raw action and behaviour."""
+_SOURCE_FIELDS = 6
+"""A line: data address, row bytes, row shift, id of the dtype or 0 if numbers are never taken from
+an object, number of dimensions, address of their sizes."""
+_PLAN_CHECKS = _PLAN_SOURCES + 4 * _SOURCE_FIELDS
+"""Where the check lines start: after the sources observation, action, raw action, behaviour."""
 _CHECK_FIELDS = 7
 """A line: data address, row bytes, numbers, dtype code, row shift, low and high address or 0."""
 BAD_REWARD = -1
 BAD_KIND = -2
 BAD_BOUND = 1 << 20
+MISFIT = 1 << 40
 _LAST_KIND = int(max(BehaviourKind))
+_PARAMETRIC = sum(
+    1 << kind
+    for kind in (
+        BehaviourKind.GAUSSIAN,
+        BehaviourKind.CATEGORICAL,
+        BehaviourKind.NOMINAL_GAUSSIAN,
+    )
+)
+"""A bit for each kind that has parameters."""
 _DTYPES = (
     *("float64", "float32", "float16", "int8", "int16", "int32", "int64"),
     *("uint8", "uint16", "uint32", "uint64", "bool"),
 )
-
-
-def _compiled(signature: str) -> Callable[[Any], Any]:
-    """Compile now, for one signature; keep the machine code where a folder can be written."""
-
-    def compile_it(function: Any) -> Any:
-        try:
-            with keeping_code_in(function):
-                return njit(signature, cache=True, error_model="numpy")(function)
-        except RuntimeError:
-            return njit(signature, error_model="numpy")(function)
-
-    return compile_it
 
 
 def dtype_code(dtype: np.dtype[Any]) -> int:
@@ -71,7 +70,7 @@ def dtype_code(dtype: np.dtype[Any]) -> int:
     return _DTYPES.index(dtype.name)
 
 
-@_compiled("int64(int64, int64, int64, int64)")
+@compiled("int64(int64, int64, int64, int64)")
 def _check_float64(data, count, low, high):  # type: ignore[no-untyped-def]
     total = 0.0
     for i in range(count):
@@ -87,7 +86,7 @@ def _check_float64(data, count, low, high):  # type: ignore[no-untyped-def]
     return 0
 
 
-@_compiled("int64(int64, int64, int64, int64)")
+@compiled("int64(int64, int64, int64, int64)")
 def _check_float32(data, count, low, high):  # type: ignore[no-untyped-def]
     total = np.float32(0.0)
     for i in range(count):
@@ -103,13 +102,13 @@ def _check_float32(data, count, low, high):  # type: ignore[no-untyped-def]
     return 0
 
 
-@_compiled("int64(int64)")
+@compiled("int64(int64)")
 def _half_order(bits):  # type: ignore[no-untyped-def]
     """An integer that orders finite float16 values as the values themselves."""
     return bits if bits < 32768 else 32768 - bits
 
 
-@_compiled("int64(int64, int64, int64, int64)")
+@compiled("int64(int64, int64, int64, int64)")
 def _check_float16(data, count, low, high):  # type: ignore[no-untyped-def]
     for i in range(count):
         bits = np.int64(load_u2(data + 2 * i))
@@ -124,7 +123,7 @@ def _check_float16(data, count, low, high):  # type: ignore[no-untyped-def]
     return 0
 
 
-@_compiled("int64(int64, int64)")
+@compiled("int64(int64, int64)")
 def _integer(address, code):  # type: ignore[no-untyped-def]
     if code == 3:
         return np.int64(load_i1(address))
@@ -141,7 +140,7 @@ def _integer(address, code):  # type: ignore[no-untyped-def]
     return np.int64(load_u1(address))
 
 
-@_compiled("int64(int64, int64, int64, int64, int64)")
+@compiled("int64(int64, int64, int64, int64, int64)")
 def _check_integer(data, count, code, low, high):  # type: ignore[no-untyped-def]
     width = 1
     if code == 4 or code == 8:
@@ -161,15 +160,21 @@ def _check_integer(data, count, code, low, high):  # type: ignore[no-untyped-def
     return 0
 
 
-@_compiled("int64(int64, int64, int64)")
+@compiled("int64(int64, int64, int64)")
 def _check_lines(plan, row, present):  # type: ignore[no-untyped-def]
-    """Run every check that applies; 0 when all passed, else what failed first."""
+    """Run every check that applies; 0 when all passed, else what failed first.
+
+    A column that the step has no numbers for gets NaN.
+    """
     line = plan + 8 * _PLAN_CHECKS
     for i in range(load_i8(plan + 48)):
-        if i > 1 or (present >> i) & 1:
-            count = load_i8(line + 16)
+        count = load_i8(line + 16)
+        data = load_i8(line) + (row + load_i8(line + 32)) * load_i8(line + 8)
+        if i < 2 and not (present >> i) & 1:
+            for j in range(count):
+                store_f4(data + 4 * j, np.float32(np.nan))
+        else:
             code = load_i8(line + 24)
-            data = load_i8(line) + (row + load_i8(line + 32)) * load_i8(line + 8)
             low = load_i8(line + 40)
             high = load_i8(line + 48)
             if code == 0:
@@ -188,20 +193,80 @@ def _check_lines(plan, row, present):  # type: ignore[no-untyped-def]
     return 0
 
 
-@_compiled("int64(int64, int64, int64, float64, boolean, boolean, int64, int64, boolean)")
-def store_step(  # type: ignore[no-untyped-def]
-    plan, row, present, reward, terminated, truncated, behaviour_kind, policy_update, life_lost
-):
-    """Check and finish one step; 0 when stored, else what was wrong.
+@compiled("int64(int64, int64, int64)")
+def _is_absent(plan, source, value):  # type: ignore[no-untyped-def]
+    """Whether nothing is to be taken: the step has no such numbers, or they are stored already."""
+    return value == 0 or (source >= 2 and value == load_i8(plan + 56))
 
-    ``present``: bits 0 and 1 say whether the first two checks apply; all others do. Returns
-    BAD_REWARD or BAD_KIND, or 1 + i for a number that is not finite in check i, or BAD_BOUND + i
-    for one outside its bounds.
+
+@compiled("int64(int64, int64, int64)")
+def _misfit(plan, source, value):  # type: ignore[no-untyped-def]
+    """The source's bit where its object cannot be taken as it is, else 0."""
+    if _is_absent(plan, source, value):
+        return 0
+    line = plan + 8 * (_PLAN_SOURCES + _SOURCE_FIELDS * source)
+    dtype = load_i8(line + 24)
+    if dtype and is_like(value, load_i8(plan + 64), dtype, load_i8(line + 32), load_i8(line + 40)):
+        return 0
+    return 1 << source
+
+
+@compiled("void(int64, int64, int64, int64)")
+def _take(plan, source, row, value):  # type: ignore[no-untyped-def]
+    """Copy a source's numbers into its column."""
+    if not _is_absent(plan, source, value):
+        line = plan + 8 * (_PLAN_SOURCES + _SOURCE_FIELDS * source)
+        size = load_i8(line + 8)
+        copy_bytes(load_i8(line) + (row + load_i8(line + 16)) * size, data_address(value), size)
+
+
+@compiled(
+    "int64(int64, int64, int64, int64, int64, int64, float64, boolean, boolean, int64, int64,"
+    "boolean)"
+)
+def _store_step(  # type: ignore[no-untyped-def]
+    plan,
+    row,
+    observation,
+    action,
+    raw_action,
+    behaviour,
+    reward,
+    terminated,
+    truncated,
+    behaviour_kind,
+    policy_update,
+    life_lost,
+):
+    """Copy, check and finish one step; 0 when stored, else what was wrong.
+
+    ``observation``, ``action``, ``raw_action`` and ``behaviour`` are ids of objects that are kept
+    alive meanwhile; 0 stands for one whose numbers are stored already. Returns MISFIT with a bit
+    for each that is no array just as its column has it, and for a behaviour that is None though its
+    kind has parameters, before anything is written. Else BAD_REWARD
+    or BAD_KIND, or 1 + i for a number that is not finite in check i, or BAD_BOUND + i for one
+    outside its bounds.
     """
+    misfits = _misfit(plan, 0, observation) | _misfit(plan, 1, action)
+    misfits |= _misfit(plan, 2, raw_action) | _misfit(plan, 3, behaviour)
+    none = load_i8(plan + 56)
+    if behaviour == none and 0 <= behaviour_kind <= _LAST_KIND:
+        misfits |= 8 * ((_PARAMETRIC >> behaviour_kind) & 1)
+    if misfits:
+        return MISFIT | misfits
+    _take(plan, 0, row, observation)
+    _take(plan, 1, row, action)
+    _take(plan, 2, row, raw_action)
+    _take(plan, 3, row, behaviour)
     if reward - reward != 0.0:
         return BAD_REWARD
     if not 0 <= behaviour_kind <= _LAST_KIND:
         return BAD_KIND
+    present = -1
+    if raw_action == none:
+        present &= ~load_i8(plan + 72)
+    if behaviour == none:
+        present &= ~load_i8(plan + 80)
     bad = _check_lines(plan, row, present)
     if bad:
         return bad
@@ -213,3 +278,17 @@ def store_step(  # type: ignore[no-untyped-def]
     if load_i8(plan + 40):
         store_u1(load_i8(plan + 40) + row, np.uint8(life_lost))
     return 0
+
+
+def _entry(kernel: Any) -> Any:
+    """A faster way into a kernel of one signature: its own wrapper, without numba's dispatcher.
+
+    The dispatcher looks for the signature that fits the arguments, for twice as long as the call
+    takes; the wrapper converts them to the only one there is, or raises TypeError or ValueError.
+    """
+    (overload,) = kernel.overloads.values()
+    return getattr(overload, "entry_point", kernel)
+
+
+store_step = _entry(_store_step)
+"""Copies, checks and finishes one step: `_store_step`."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from storage.array_object import is_known
 from storage.schema import Schema
 from storage.spaces import action_bounds, is_box
 from storage.step_kernel import BAD_BOUND, BAD_KIND, BAD_REWARD, dtype_code
@@ -19,7 +21,7 @@ class StepPlan:
     def __init__(self, schema: Schema, arrays: dict[str, np.ndarray[Any, Any]]) -> None:
         self.names: list[str] = []
         """The column of each check."""
-        self._bounds: list[np.ndarray[Any, Any]] = []
+        self._alive: list[Any] = []
         self._lines: list[list[int]] = []
         # First, because the kernel can skip the first two checks only.
         self.raw_action_bit = self._optional(arrays, "raw_action")
@@ -35,11 +37,32 @@ class StepPlan:
         scalars = ("reward", "terminated", "truncated", "behaviour_kind", "policy_update")
         head = [int(arrays[name].ctypes.data) for name in scalars]
         head.append(int(arrays["life_lost"].ctypes.data) if schema.life_loss else 0)
-        head.append(len(self._lines))
-        self._array = np.array(
-            head + [field for line in self._lines for field in line], dtype=np.int64
-        )
+        head += [len(self._lines), id(None), id(np.ndarray)]
+        head += [self.raw_action_bit, self.behaviour_bit]
+        lines = [*self._sources(schema, arrays), *self._lines]
+        self._array = np.array(head + [field for line in lines for field in line], dtype=np.int64)
         self.address = int(self._array.ctypes.data)
+
+    def _sources(
+        self, schema: Schema, arrays: dict[str, np.ndarray[Any, Any]]
+    ) -> Iterator[list[int]]:
+        """Lines of observation, action, raw action and behaviour.
+
+        Nested values, and all where arrays are laid out otherwise, are left to NumPy.
+        """
+        for leaves, shift in ((schema.observation, 1), (schema.action, 0)):
+            array = arrays[leaves[0].name] if len(leaves) == 1 else None
+            yield self._source(array, shift)
+        for name in ("raw_action", "behaviour"):
+            yield self._source(arrays.get(name), 0)
+
+    def _source(self, array: np.ndarray[Any, Any] | None, shift: int) -> list[int]:
+        if array is None or not is_known():
+            return [0] * 6
+        sizes = np.array(array.shape[1:], np.int64)
+        self._alive += [sizes, array.dtype]
+        place = [int(array.ctypes.data), array.strides[0], shift]
+        return [*place, id(array.dtype), sizes.size, int(sizes.ctypes.data)]
 
     def _optional(self, arrays: dict[str, np.ndarray[Any, Any]], name: str) -> int:
         """Add a check that does not apply to every step; returns its bit, 0 without the column."""
@@ -59,7 +82,7 @@ class StepPlan:
         row_bytes = array.strides[0]
         count = row_bytes // array.dtype.itemsize
         low, high = bounds or (None, None)
-        self._bounds += [bound for bound in (low, high) if bound is not None]
+        self._alive += [bound for bound in (low, high) if bound is not None]
         line = [
             int(array.ctypes.data),
             row_bytes,

@@ -18,11 +18,12 @@ from storage.errors import (
     SharpwaveError,
     WriterStateError,
 )
-from storage.lane import OPEN, Lane, OpenEpisode, exact, rounded
+from storage.lane import OPEN, Lane, OpenEpisode, rounded
 from storage.layout import BehaviourKind, Ending, StorePaths
 from storage.position import StorePosition
 from storage.refusal import bad_step, misfit, no_column, no_parameters
 from storage.schema import Schema
+from storage.step_kernel import MISFIT, store_step
 from storage.writer_position import capture, restore
 from storage.writer_settings import WriterSettings
 
@@ -35,7 +36,17 @@ _FAMILY_KIND = {
     "categorical": int(BehaviourKind.CATEGORICAL),
     "unknown": int(BehaviourKind.UNKNOWN),
 }
-_PARAMETRIC = (BehaviourKind.GAUSSIAN, BehaviourKind.CATEGORICAL, BehaviourKind.NOMINAL_GAUSSIAN)
+
+
+def _numbers(line: Lane, reward: Any, behaviour_kind: Any) -> tuple[float, int]:
+    try:
+        reward = float(reward)
+    except (TypeError, ValueError):
+        raise misfit(line, f"reward: {reward!r} is no number") from None
+    try:
+        return reward, int(behaviour_kind)
+    except (TypeError, ValueError) as error:
+        raise misfit(line, error) from error
 
 
 def _attempt(call: Callable[[], object], errors: list[BaseException]) -> None:
@@ -71,9 +82,6 @@ class Writer:
         continue_from: StorePosition | None = None,
         on_close: Callable[[], object] | None = None,
     ) -> None:
-        from storage.step_kernel import store_step
-
-        self._store_step = store_step
         self._family_kind = _FAMILY_KIND[schema.behaviour_family]
         self._paths = paths
         self._schema = schema
@@ -153,73 +161,31 @@ class Writer:
         successor = row + 1
         if successor >= line.allocated:
             line.grow()
-        present = -1
-        try:
-            if line.plain:
-                if (
-                    type(observation) is not np.ndarray
-                    or observation.dtype is not line.observation_dtype
-                    or observation.shape != line.observation_shape
-                ):
-                    observation = self._exact(observation, 0)
-                if (
-                    type(action) is not np.ndarray
-                    or action.dtype is not line.action_dtype
-                    or action.shape != line.action_shape
-                ):
-                    action = self._exact(action, 1)
-                line.observations[successor] = observation
-                line.actions[row] = action
-            else:
-                line.store_leaves(self._schema.action, action, row)
-                line.store_leaves(self._schema.observation, observation, successor)
-            raw_actions = line.raw_actions
-            if raw_action is None:
-                present &= ~line.plan.raw_action_bit
-                if raw_actions is not None:
-                    raw_actions[row] = np.nan
-            else:
-                if raw_actions is None:
-                    raise no_column(self._schema, "raw_action", lane)
-                if type(raw_action) is not np.ndarray or raw_action.shape != line.raw_shape:
-                    raw_action = rounded(raw_action, "raw_action", self._schema.raw_action_size)
-                raw_actions[row] = raw_action
-            behaviours = line.behaviours
-            if behaviour is None:
-                present &= ~line.plan.behaviour_bit
-                if behaviours is not None:
-                    behaviours[row] = np.nan
-                if behaviour_kind in _PARAMETRIC:
-                    raise no_parameters(self._schema, behaviour_kind, lane)
-            else:
-                if behaviours is None:
-                    raise no_column(self._schema, "behaviour", lane)
-                if type(behaviour) is not np.ndarray or behaviour.shape != line.behaviour_shape:
-                    behaviour = rounded(behaviour, "behaviour", self._schema.behaviour_size)
-                behaviours[row] = behaviour
-                if not behaviour_kind:
-                    behaviour_kind = self._family_kind
-            if type(behaviour_kind) is not int:
-                behaviour_kind = int(behaviour_kind)  # numba is slow to take an IntEnum
-            if line.schema.info:
-                line.store_info(successor, info)
-        except (TypeError, ValueError) as error:
-            raise misfit(line, error) from error
-        try:
-            reward = float(reward)
-        except (TypeError, ValueError):
-            raise misfit(line, f"reward: {reward!r} is no number") from None
-        bad = self._store_step(
+        if behaviour is not None and not behaviour_kind:
+            behaviour_kind = self._family_kind
+        if type(reward) is not float or type(behaviour_kind) is not int:
+            reward, behaviour_kind = _numbers(line, reward, behaviour_kind)
+        if line.keeps_info:
+            self._store_info(line, info)
+        bad = store_step(
             line.plan_address,
             row,
-            present,
+            id(observation),
+            id(action),
+            id(raw_action),
+            id(behaviour),
             reward,
-            True if terminated else False,  # noqa: SIM210 - a third of bool()'s time
-            True if truncated and not terminated else False,  # noqa: SIM210
+            terminated,
+            truncated and not terminated,
             behaviour_kind,
             policy_update,
-            True if life_lost else False,  # noqa: SIM210
+            life_lost,
         )
+        if bad >= MISFIT:
+            values = (observation, action, raw_action, behaviour)
+            truncates = truncated and not terminated
+            scalars = (reward, terminated, truncates, behaviour_kind, policy_update, life_lost)
+            bad = self._store_apart(line, bad, values, scalars)
         if bad:
             return self._refuse(line, bad)
         line.kinds[row] = _STEP
@@ -339,14 +305,38 @@ class Writer:
             )
         return self._lanes[lane]
 
-    def _exact(self, value: Any, which: int) -> Any:
-        leaf = (self._schema.observation[0], self._schema.action[0])[which]
-        prefix = ("observation", "action")[which]
-        if leaf.name != prefix:
-            from storage.spaces import leaf_values
+    def _store_info(self, line: Lane, info: Mapping[str, Any] | None) -> None:
+        try:
+            line.store_info(line.row + 1, info)
+        except (TypeError, ValueError) as error:
+            raise misfit(line, error) from error
 
-            value = leaf_values(value, (leaf,))[0]
-        return exact(value, leaf.name, leaf.dtype, leaf.shape)
+    def _store_apart(
+        self, line: Lane, misfits: int, values: tuple[Any, ...], scalars: tuple[Any, ...]
+    ) -> int:
+        """Store through NumPy what the kernel did not take as it was, then all the rest."""
+        apart = [bool(misfits >> bit & 1) for bit in range(4)]
+        try:
+            if apart[0]:
+                line.store_leaves(self._schema.observation, values[0], line.row + 1)
+            if apart[1]:
+                line.store_leaves(self._schema.action, values[1], line.row)
+            if apart[2]:
+                self._store_rounded(line, "raw_action", values[2])
+            if apart[3]:
+                if values[3] is None:
+                    raise no_parameters(self._schema, scalars[3], line.index)
+                self._store_rounded(line, "behaviour", values[3])
+        except (TypeError, ValueError) as error:
+            raise misfit(line, error) from error
+        ids = [0 if stored else id(value) for stored, value in zip(apart, values, strict=True)]
+        return int(store_step(line.plan_address, line.row, *ids, *scalars))
+
+    def _store_rounded(self, line: Lane, name: str, value: Any) -> None:
+        column = line.bound().arrays.get(name)
+        if column is None:
+            raise no_column(self._schema, name, line.index)
+        column[line.row] = rounded(value, name, column.shape[1])
 
     def _refuse(self, line: Lane, bad: int) -> EpisodeRecord | None:
         """Undo a step that failed its checks, then raise or end the episode before it."""

@@ -7,7 +7,7 @@ import pytest
 from gymnasium import spaces
 
 from storage.schema import make_schema
-from storage.step_kernel import store_step
+from storage.step_kernel import MISFIT, store_step
 from storage.step_plan import StepPlan
 
 ROWS = 4
@@ -19,8 +19,23 @@ def plan_for(observation: spaces.Space, action: spaces.Space, **more: object) ->
     return StepPlan(schema, arrays), arrays
 
 
-def run(plan: StepPlan, row: int = 1, reward: float = 1.0, present: int = -1) -> int:
-    return store_step(plan.address, row, present, reward, True, False, 1, 12, True)
+STORED = object()
+"""Stands for numbers that are in their column already."""
+
+
+def run(
+    plan: StepPlan,
+    observation: object = STORED,
+    action: object = STORED,
+    raw_action: object = STORED,
+    behaviour: object = STORED,
+    *,
+    reward: float = 1.0,
+    kind: int = 1,
+) -> int:
+    values = observation, action, raw_action, behaviour
+    ids = [0 if value is STORED else id(value) for value in values]
+    return store_step(plan.address, 1, *ids, reward, True, False, kind, 12, True)
 
 
 def naive(value: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[bool, bool]:
@@ -79,8 +94,7 @@ def test_stores_all_scalars_and_nothing_when_refused() -> None:
     assert plan.meaning(run(plan, reward=float("nan"))) == ("reward", False)
     assert plan.meaning(run(plan, reward=float("-inf"))) == ("reward", False)
     for kind in (-1, 5, 256):
-        code = store_step(plan.address, 1, -1, 1.0, True, False, kind, 12, True)
-        assert plan.meaning(code) == ("behaviour_kind", True)
+        assert plan.meaning(run(plan, kind=kind)) == ("behaviour_kind", True)
     before["observation"][2, 1] = 0
     for name, array in arrays.items():
         np.testing.assert_array_equal(array, before[name])
@@ -94,14 +108,73 @@ def test_stores_all_scalars_and_nothing_when_refused() -> None:
     assert not arrays["kind"].any()  # the writer's last store
 
 
-def test_absent_policy_numbers_are_not_checked() -> None:
+def test_absent_policy_numbers_are_nan_and_not_checked() -> None:
     box = spaces.Box(-1, 1, (2,), np.float32)
     plan, arrays = plan_for(box, box)
-    arrays["raw_action"][1] = np.nan
     arrays["behaviour"][1] = np.nan
+    assert plan.meaning(run(plan, raw_action=None)) == ("behaviour", False)
+    assert np.isnan(arrays["raw_action"][1]).all()
     assert plan.meaning(run(plan)) == ("raw_action", False)
-    assert plan.meaning(run(plan, present=~plan.raw_action_bit)) == ("behaviour", False)
-    assert run(plan, present=~(plan.raw_action_bit | plan.behaviour_bit)) == 0
+    arrays["behaviour"][1] = 0
+    assert run(plan, raw_action=None, behaviour=None, kind=3) == 0
+    assert np.isnan(arrays["behaviour"][1]).all()
+    assert not arrays["raw_action"][[0, 2, 3]].any()
+
+
+@pytest.mark.parametrize("kind", [1, 2, 4])
+def test_kinds_with_parameters_need_a_behaviour(kind: int) -> None:
+    box = spaces.Box(-1, 1, (2,), np.float32)
+    plan, arrays = plan_for(box, box)
+    assert run(plan, behaviour=None, kind=kind) == MISFIT | 8
+    assert not arrays["behaviour"].any()
+    assert not arrays["terminated"].any()
+
+
+def test_arrays_that_fit_are_copied_into_their_rows_only() -> None:
+    plan, arrays = plan_for(
+        spaces.Box(-9, 9, (2, 3), np.float64), spaces.Box(-9, 9, (2,), np.float32)
+    )
+    values = (
+        np.arange(6.0).reshape(2, 3),
+        np.array([1, 2], np.float32),
+        np.array([3, 4], np.float32),
+        np.array([5, 6, 7, 8], np.float32),
+    )
+    assert run(plan, *values) == 0
+    names = ("observation", "action", "raw_action", "behaviour")
+    for name, value, row in zip(names, values, (2, 1, 1, 1), strict=True):
+        np.testing.assert_array_equal(arrays[name][row], value)
+        assert not np.delete(arrays[name], row, axis=0).any()
+
+
+def test_whatever_does_not_fit_is_named_and_nothing_is_written() -> None:
+    box = spaces.Box(-9, 9, (2, 2), np.float64)
+    plan, arrays = plan_for(box, spaces.Box(-9, 9, (2,), np.float32))
+    good = np.ones((2, 2))
+    bad = [
+        good.T[::-1],
+        good.astype(np.float32),
+        good.astype(">f8"),
+        np.ones(4),
+        np.ones((2, 2, 1)),
+        good.tolist(),
+        np.ma.masked_array(good),
+        None,
+        1.0,
+    ]
+    for value in bad:
+        assert run(plan, value, np.ones(2, np.float32)) == MISFIT | 1
+        if value is not None:  # the step has no raw action then
+            assert run(plan, good, value, value, good) == MISFIT | 14
+    assert not any(array.any() for array in arrays.values())
+
+
+def test_nested_and_missing_columns_are_left_to_numpy() -> None:
+    box = spaces.Box(-1, 1, (1,), np.float32)
+    plan, _ = plan_for(spaces.Tuple([box] * 2), spaces.Discrete(3), behaviour="unknown")
+    one = np.ones(1, np.float32)
+    assert run(plan, (one, one), STORED, one, one, kind=0) == MISFIT | 13
+    assert run(plan, STORED, STORED, None, None, kind=0) == 0
 
 
 def test_many_leaves() -> None:

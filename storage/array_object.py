@@ -8,18 +8,20 @@ compares it with real arrays before anybody relies on it.
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
 from storage.kernel import load_i4, load_i8
 from storage.kernel_cache import keeping_code_in
 
-__all__ = ["compiled", "data_address", "is_known", "is_like"]
+__all__ = ["compiled", "find", "is_known", "numbers_at"]
 
 _HEADER = 16
 """Bytes of every object of CPython's before its own fields: reference count and type."""
@@ -39,29 +41,25 @@ def compiled(signature: str) -> Callable[[Any], Any]:
     return compile_it
 
 
-@compiled("int64(int64)")
-def data_address(array):  # type: ignore[no-untyped-def]
-    """Where the numbers of an array lie."""
-    return load_i8(array + 16)
+@compiled("int64(int64, int64, int64, int64, int64, int64)")
+def numbers_at(value, kind, scalar, dtype, dimensions, sizes):  # type: ignore[no-untyped-def]
+    """Where the numbers of an array of this dtype and shape lie, or of such a scalar; else 0.
 
-
-@compiled("boolean(int64, int64, int64, int64, int64)")
-def is_like(array, kind, dtype, dimensions, sizes):  # type: ignore[no-untyped-def]
-    """Whether an object is an array of this type, dtype object and shape, in one piece.
-
-    ``kind`` and ``dtype`` are ids, ``sizes`` is the address of ``dimensions`` int64 numbers.
+    ``kind`` is the id of the array type, ``dtype`` that of the dtype object, ``scalar`` that of its
+    scalar type, or 0 where scalars will not do; ``sizes`` is the address of ``dimensions`` int64
+    numbers. The array must be in one piece.
     """
-    if load_i8(array + 8) != kind:
-        return False
-    if load_i8(array + 56) != dtype or load_i4(array + 24) != dimensions:
-        return False
-    if not load_i4(array + 64) & _C_CONTIGUOUS:
-        return False
-    own = load_i8(array + 32)
-    differing = 0
+    own_kind = load_i8(value + 8)
+    if own_kind == scalar:
+        return value + _HEADER
+    if own_kind != kind or load_i8(value + 56) != dtype or load_i4(value + 24) != dimensions:
+        return 0
+    if not load_i4(value + 64) & _C_CONTIGUOUS:
+        return 0
+    own, differing = load_i8(value + 32), 0
     for i in range(0, 8 * dimensions, 8):
         differing |= load_i8(own + i) ^ load_i8(sizes + i)
-    return differing == 0
+    return 0 if differing else load_i8(value + _HEADER)
 
 
 @cache
@@ -70,14 +68,27 @@ def is_known() -> bool:
     if sys.implementation.name != "cpython" or object.__basicsize__ != _HEADER:
         return False
     block = np.arange(24.0).reshape(2, 3, 4)
-    samples = [block, block[1], block[1, 2], np.ones(1, np.float32), np.array(7, np.int8)]
-    if any(data_address(id(each)) != each.ctypes.data for each in samples):
-        return False
-    wanted = np.array([3, 4], np.int64)
-    fits = [_fits(each, wanted) for each in (*samples, block[0].astype("f4"), block[:, :, 0].T)]
-    return fits == [False, True, False, False, False, False, False]
+    fitting = [block[0], block[1]]
+    odd = [block, block[1, 2], np.ones(1, np.float32), block[:, :, 0].T, block[0].astype("f4")]
+    return (
+        all(find(each, (3, 4)) == each.ctypes.data for each in fitting)
+        and not any(find(each, (3, 4)) for each in odd)
+        and all(_finds_scalar(np.dtype(code)) for code in "bBhHiIlL?efd")
+    )
 
 
-def _fits(array: np.ndarray[Any, Any], sizes: np.ndarray[Any, Any]) -> bool:
-    dtype = np.dtype(np.float64)
-    return bool(is_like(id(array), id(np.ndarray), id(dtype), sizes.size, int(sizes.ctypes.data)))
+def find(value: Any, shape: tuple[int, ...], dtype: npt.DTypeLike = np.float64) -> int:
+    """Where the numbers of an array, or a scalar, of this shape and dtype lie; 0 for any other."""
+    wanted, sizes = np.dtype(dtype), np.array(shape, np.int64)
+    scalar = 0 if shape else id(wanted.type)
+    return int(
+        numbers_at(
+            *(id(value), id(np.ndarray), scalar, id(wanted), len(shape), int(sizes.ctypes.data))
+        )
+    )
+
+
+def _finds_scalar(dtype: np.dtype[Any]) -> bool:
+    value = np.ones((), dtype)[()]
+    at = find(value, (), dtype)
+    return at != 0 and ctypes.string_at(at, dtype.itemsize) == value.tobytes()

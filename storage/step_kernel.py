@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from storage.array_object import compiled, data_address, is_like
+from storage.array_object import compiled, numbers_at
 from storage.kernel import (
     copy_bytes,
     load_f4,
@@ -38,9 +38,9 @@ __all__ = ["BAD_BOUND", "BAD_KIND", "BAD_REWARD", "MISFIT", "dtype_code", "store
 _PLAN_SOURCES = 11
 """Where the source lines start: after six addresses (0 = no such column), the number of checks, the
 ids of None and of the array type, and the checks' bits of raw action and behaviour."""
-_SOURCE_FIELDS = 6
+_SOURCE_FIELDS = 7
 """A line: data address, row bytes, row shift, id of the dtype or 0 if numbers are never taken from
-an object, number of dimensions, address of their sizes."""
+an object, id of the scalar type or 0, number of dimensions, address of their sizes."""
 _PLAN_CHECKS = _PLAN_SOURCES + 4 * _SOURCE_FIELDS
 """Where the check lines start: after the sources observation, action, raw action, behaviour."""
 _CHECK_FIELDS = 7
@@ -49,6 +49,7 @@ BAD_REWARD = -1
 BAD_KIND = -2
 BAD_BOUND = 1 << 20
 MISFIT = 1 << 40
+_NOWHERE = -1
 _LAST_KIND = int(max(BehaviourKind))
 _PARAMETRIC = sum(
     1 << kind
@@ -194,30 +195,30 @@ def _check_lines(plan, row, present):  # type: ignore[no-untyped-def]
 
 
 @compiled("int64(int64, int64, int64)")
-def _is_absent(plan, source, value):  # type: ignore[no-untyped-def]
-    """Whether nothing is to be taken: the step has no such numbers, or they are stored already."""
-    return value == 0 or (source >= 2 and value == load_i8(plan + 56))
+def _address(plan, source, value):  # type: ignore[no-untyped-def]
+    """Where the numbers of a source's object lie.
 
-
-@compiled("int64(int64, int64, int64)")
-def _misfit(plan, source, value):  # type: ignore[no-untyped-def]
-    """The source's bit where its object cannot be taken as it is, else 0."""
-    if _is_absent(plan, source, value):
+    0 when there is nothing to take: the step has no such numbers, or they are stored already.
+    _NOWHERE when they cannot be taken as they are.
+    """
+    if value == 0 or (source >= 2 and value == load_i8(plan + 56)):
         return 0
     line = plan + 8 * (_PLAN_SOURCES + _SOURCE_FIELDS * source)
     dtype = load_i8(line + 24)
-    if dtype and is_like(value, load_i8(plan + 64), dtype, load_i8(line + 32), load_i8(line + 40)):
-        return 0
-    return 1 << source
+    if not dtype:
+        return _NOWHERE
+    scalar, dimensions, sizes = load_i8(line + 32), load_i8(line + 40), load_i8(line + 48)
+    at = numbers_at(value, load_i8(plan + 64), scalar, dtype, dimensions, sizes)
+    return at if at else _NOWHERE
 
 
 @compiled("void(int64, int64, int64, int64)")
-def _take(plan, source, row, value):  # type: ignore[no-untyped-def]
+def _take(plan, source, row, address):  # type: ignore[no-untyped-def]
     """Copy a source's numbers into its column."""
-    if not _is_absent(plan, source, value):
+    if address:
         line = plan + 8 * (_PLAN_SOURCES + _SOURCE_FIELDS * source)
         size = load_i8(line + 8)
-        copy_bytes(load_i8(line) + (row + load_i8(line + 16)) * size, data_address(value), size)
+        copy_bytes(load_i8(line) + (row + load_i8(line + 16)) * size, address, size)
 
 
 @compiled(
@@ -242,22 +243,23 @@ def _store_step(  # type: ignore[no-untyped-def]
 
     ``observation``, ``action``, ``raw_action`` and ``behaviour`` are ids of objects that are kept
     alive meanwhile; 0 stands for one whose numbers are stored already. Returns MISFIT with a bit
-    for each that is no array just as its column has it, and for a behaviour that is None though its
-    kind has parameters, before anything is written. Else BAD_REWARD
-    or BAD_KIND, or 1 + i for a number that is not finite in check i, or BAD_BOUND + i for one
-    outside its bounds.
+    for each that is no array or scalar just as its column has it, and for a behaviour that is None
+    though its kind has parameters: nothing is written then. Else BAD_REWARD or BAD_KIND, or 1 + i
+    for a number that is not finite in check i, or BAD_BOUND + i for one outside its bounds.
     """
-    misfits = _misfit(plan, 0, observation) | _misfit(plan, 1, action)
-    misfits |= _misfit(plan, 2, raw_action) | _misfit(plan, 3, behaviour)
+    from_observation, from_action = _address(plan, 0, observation), _address(plan, 1, action)
+    from_raw, from_behaviour = _address(plan, 2, raw_action), _address(plan, 3, behaviour)
+    misfits = 1 * (from_observation == _NOWHERE) + 2 * (from_action == _NOWHERE)
+    misfits += 4 * (from_raw == _NOWHERE) + 8 * (from_behaviour == _NOWHERE)
     none = load_i8(plan + 56)
     if behaviour == none and 0 <= behaviour_kind <= _LAST_KIND:
         misfits |= 8 * ((_PARAMETRIC >> behaviour_kind) & 1)
     if misfits:
         return MISFIT | misfits
-    _take(plan, 0, row, observation)
-    _take(plan, 1, row, action)
-    _take(plan, 2, row, raw_action)
-    _take(plan, 3, row, behaviour)
+    _take(plan, 0, row, from_observation)
+    _take(plan, 1, row, from_action)
+    _take(plan, 2, row, from_raw)
+    _take(plan, 3, row, from_behaviour)
     if reward - reward != 0.0:
         return BAD_REWARD
     if not 0 <= behaviour_kind <= _LAST_KIND:

@@ -58,11 +58,12 @@ class StepPlan:
 
     def _source(self, array: np.ndarray[Any, Any] | None, shift: int) -> list[int]:
         if array is None or not is_known():
-            return [0] * 6
+            return [0] * 7
         sizes = np.array(array.shape[1:], np.int64)
         self._alive += [sizes, array.dtype]
         place = [int(array.ctypes.data), array.strides[0], shift]
-        return [*place, id(array.dtype), sizes.size, int(sizes.ctypes.data)]
+        scalar = 0 if sizes.size else id(array.dtype.type)
+        return [*place, id(array.dtype), scalar, sizes.size, int(sizes.ctypes.data)]
 
     def _optional(self, arrays: dict[str, np.ndarray[Any, Any]], name: str) -> int:
         """Add a check that does not apply to every step; returns its bit, 0 without the column."""

@@ -315,21 +315,21 @@ class Writer:
         self, line: Lane, misfits: int, values: tuple[Any, ...], scalars: tuple[Any, ...]
     ) -> int:
         """Store through NumPy what the kernel did not take as it was, then all the rest."""
-        apart = [bool(misfits >> bit & 1) for bit in range(4)]
+        observation, action, raw_action, behaviour = values
         try:
-            if apart[0]:
-                line.store_leaves(self._schema.observation, values[0], line.row + 1)
-            if apart[1]:
-                line.store_leaves(self._schema.action, values[1], line.row)
-            if apart[2]:
-                self._store_rounded(line, "raw_action", values[2])
-            if apart[3]:
-                if values[3] is None:
+            if misfits & 1:
+                line.store_leaves(self._schema.observation, observation, line.row + 1)
+            if misfits & 2:
+                line.store_leaves(self._schema.action, action, line.row)
+            if misfits & 4:
+                self._store_rounded(line, "raw_action", raw_action)
+            if misfits & 8:
+                if behaviour is None:
                     raise no_parameters(self._schema, scalars[3], line.index)
-                self._store_rounded(line, "behaviour", values[3])
+                self._store_rounded(line, "behaviour", behaviour)
         except (TypeError, ValueError) as error:
             raise misfit(line, error) from error
-        ids = [0 if stored else id(value) for stored, value in zip(apart, values, strict=True)]
+        ids = [0 if misfits >> i & 1 else id(value) for i, value in enumerate(values)]
         return int(store_step(line.plan_address, line.row, *ids, *scalars))
 
     def _store_rounded(self, line: Lane, name: str, value: Any) -> None:

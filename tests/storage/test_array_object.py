@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from gymnasium import spaces
 
 import storage
 from storage import EnvironmentSpec, array_object, step_plan
-from storage.array_object import data_address, is_known, is_like
+from storage.array_object import find, is_known
 
 
 def test_this_python_and_numpy_are_known() -> None:
@@ -18,31 +19,38 @@ def test_this_python_and_numpy_are_known() -> None:
 
 
 @pytest.mark.parametrize("shape", [(), (5,), (2, 3), (0, 2)])
-def test_data_address(shape: tuple[int, ...]) -> None:
+def test_the_numbers_of_an_array_are_found(shape: tuple[int, ...]) -> None:
     array = np.zeros(shape, np.float32)
-    assert data_address(id(array)) == array.ctypes.data
-    assert data_address(id(array[...])) == array.ctypes.data
+    assert find(array, shape, np.float32) == array.ctypes.data
+    assert find(array[...], shape, np.float32) == array.ctypes.data
 
 
-def _like(value: object, dtype: str, sizes: tuple[int, ...]) -> bool:
-    wanted = np.array(sizes, np.int64)
-    kind = np.dtype(dtype)
-    return is_like(id(value), id(np.ndarray), id(kind), wanted.size, int(wanted.ctypes.data))
-
-
-def test_is_like_looks_at_type_dtype_shape_and_contiguity() -> None:
+def test_only_arrays_of_the_dtype_and_shape_and_in_one_piece_are_found() -> None:
     array = np.zeros((3, 4), np.float32)
-    assert _like(array, "f4", (3, 4))
-    assert _like(array[1], "f4", (4,))
-    assert _like(array[1:2], "f4", (1, 4))
-    assert not _like(array, "i4", (3, 4))
-    assert not _like(array, "f4", (3, 5))
-    assert not _like(array, "f4", (4, 3))
-    assert not _like(array, "f4", (3,))
-    assert not _like(array.T, "f4", (4, 3))
-    assert not _like(array[:, 1], "f4", (3,))
-    assert not _like(np.ma.masked_array(array), "f4", (3, 4))
-    assert not _like([0.0], "f4", (1,))
+    assert find(array[1], (4,), "f4") == array[1].ctypes.data
+    assert find(array[1:2], (1, 4), "f4") == array[1].ctypes.data
+    others = [
+        array.view(np.int32),
+        array.astype(">f4"),
+        array[:, :3],
+        array.T,
+        array[::-1],
+        array[None],
+        np.ma.masked_array(array),
+        array.tolist(),
+        np.float32(1),
+        None,
+    ]
+    assert [find(other, (3, 4), "f4") for other in others] == [0] * len(others)
+
+
+@pytest.mark.parametrize("code", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"])
+def test_the_number_of_a_scalar_is_found_where_one_is_wanted(code: str) -> None:
+    dtype = np.dtype(code)
+    scalar = dtype.type(100)
+    assert ctypes.string_at(find(scalar, (), dtype), dtype.itemsize) == scalar.tobytes()
+    assert find(scalar, (1,), dtype) == 0
+    assert find(np.bool_(True), (), dtype) == find(100, (), dtype) == 0
 
 
 @pytest.mark.parametrize("name", ["implementation", "header"])

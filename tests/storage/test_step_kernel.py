@@ -169,6 +169,15 @@ def test_whatever_does_not_fit_is_named_and_nothing_is_written() -> None:
     assert not any(array.any() for array in arrays.values())
 
 
+def test_a_scalar_is_taken_where_the_column_holds_scalars() -> None:
+    plan, arrays = plan_for(spaces.Discrete(5), spaces.Discrete(3))
+    chances = np.full(3, 1 / 3, np.float32)
+    assert run(plan, np.int64(4), np.int64(2), None, chances, kind=2) == 0
+    assert arrays["observation"].tolist() == [0, 0, 4, 0]
+    assert arrays["action"].tolist() == [0, 2, 0, 0]
+    assert run(plan, np.int32(4), 2, None, chances, kind=2) == MISFIT | 3
+
+
 def test_nested_and_missing_columns_are_left_to_numpy() -> None:
     box = spaces.Box(-1, 1, (1,), np.float32)
     plan, _ = plan_for(spaces.Tuple([box] * 2), spaces.Discrete(3), behaviour="unknown")

@@ -7,15 +7,19 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 from torch.optim import Adam
+from torch.optim.adam import adam as functional_adam
 
 from storage.errors import CheckpointError, ConfigError
+from training.update_rule import check_limit, owned_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from training.stage import Parameters
+    from torch.optim import Optimizer
 
-__all__ = ["ADAM_EPSILON", "AdamState", "check_optimizer", "make_adam"]
+    from training.stage import Parameters, Schedule
+
+__all__ = ["ADAM_EPSILON", "AdamRule", "AdamState", "check_optimizer", "make_adam"]
 
 ADAM_EPSILON = 1.19e-7
 """Adam's epsilon outside the root, and the coupled weight decay, of the authors' code."""
@@ -37,17 +41,85 @@ class AdamState:
 
     Changed in place by the engine, so that the optimizer can be saved and resumed as if it had
     stepped itself. Loading an optimizer's state replaces its tensors: make a new one then.
+    Betas, epsilon and weight decay are those of the optimizer's group of that number.
     """
 
-    def __init__(self, optimizer: Adam, parameters: Sequence[Tensor]) -> None:
+    def __init__(self, optimizer: Adam, parameters: Sequence[Tensor], group: int = 0) -> None:
         states = [_state(optimizer, tensor) for tensor in parameters]
         self.steps: list[Tensor] = [state["step"] for state in states]
         self.averages: list[Tensor] = [state["exp_avg"] for state in states]
         self.squares: list[Tensor] = [state["exp_avg_sq"] for state in states]
-        group = optimizer.param_groups[0]
-        self.beta_1, self.beta_2 = (float(beta) for beta in group["betas"])
-        self.epsilon = float(group["eps"])
-        self.weight_decay = float(group["weight_decay"])
+        settings = optimizer.param_groups[group]
+        self.beta_1, self.beta_2 = (float(beta) for beta in settings["betas"])
+        self.epsilon = float(settings["eps"])
+        self.weight_decay = float(settings["weight_decay"])
+
+
+class AdamRule:
+    """Adam in every group that holds the parameters, each by its own settings (an `UpdateRule`).
+
+    A group's learning rate is the schedule's ``learning_rate``, or the entry that the group's key
+    ``rate`` names; the optimizer's own is not read. Eager updates take the one kernel that torch
+    has for the whole group, graphs take operations that they can merge with others.
+
+    Raises:
+        ConfigError: the optimizer is no plain Adam, or its groups hold other parameters, too.
+        CheckpointError: its state is not Adam's.
+
+    """
+
+    def __init__(self, optimizer: Optimizer, parameters: Parameters) -> None:
+        adam = _plain_adam(optimizer)
+        places = {id(tensor): place for place, tensor in enumerate(parameters.values())}
+        self._groups = [_Group(adam, number, places) for number in owned_groups(parameters, adam)]
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        """Parameters, averages, squares and numbers of steps."""
+        return [tensor for group in self._groups for tensor in group.tensors]
+
+    def apply(self, gradients: list[Tensor], schedule: Schedule) -> None:
+        """Change parameters and state in place; the gradients are in the parameters' order."""
+        for group in self._groups:
+            group.apply(gradients, schedule)
+
+
+class _Group:
+    """Adam in one group; ``places`` are the parameters' places among all, by identity."""
+
+    def __init__(self, optimizer: Adam, number: int, places: dict[int, int]) -> None:
+        settings = optimizer.param_groups[number]
+        self._parameters: list[Tensor] = list(settings["params"])
+        self._places = [places[id(tensor)] for tensor in self._parameters]
+        self._rate: str = settings.get("rate", "learning_rate")
+        self._state = AdamState(optimizer, self._parameters, number)
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        state = self._state
+        return [*self._parameters, *state.averages, *state.squares, *state.steps]
+
+    def apply(self, gradients: list[Tensor], schedule: Schedule) -> None:
+        state, traced = self._state, torch.compiler.is_compiling()
+        functional_adam(
+            self._parameters,
+            [gradients[place] for place in self._places],
+            state.averages,
+            state.squares,
+            [],
+            state.steps,
+            fused=not traced,
+            foreach=traced,
+            capturable=traced,
+            amsgrad=False,
+            has_complex=False,
+            beta1=state.beta_1,
+            beta2=state.beta_2,
+            lr=schedule[self._rate],
+            weight_decay=state.weight_decay,
+            eps=state.epsilon,
+            maximize=False,
+        )
 
 
 def check_optimizer(parameters: Parameters, optimizer: Adam, max_gradient_norm: float) -> None:
@@ -55,21 +127,22 @@ def check_optimizer(parameters: Parameters, optimizer: Adam, max_gradient_norm: 
 
     And unless ``max_gradient_norm``, the length that longer gradients are cut to, is positive.
     """
-    if not max_gradient_norm > 0:
-        raise ConfigError(f"max_gradient_norm = {max_gradient_norm} must be positive")
-    if type(optimizer) is not Adam or len(optimizer.param_groups) != 1:
-        raise ConfigError(
-            f"an engine steps one group of torch.optim.Adam, not {type(optimizer).__name__} "
-            f"with {len(optimizer.param_groups)} groups"
-        )
-    group = optimizer.param_groups[0]
-    if group["amsgrad"] or group["maximize"] or group.get("decoupled_weight_decay"):
-        raise ConfigError(
-            "an engine runs plain Adam: amsgrad, maximize and decoupled weight decay off"
-        )
-    owned = {id(tensor) for tensor in group["params"]}
-    if owned != {id(tensor) for tensor in parameters.values()}:
-        raise ConfigError("the optimizer must own exactly the parameters of the stage")
+    check_limit(max_gradient_norm)
+    groups = len(_plain_adam(optimizer).param_groups)
+    if groups != 1:
+        raise ConfigError(f"this engine steps one group of torch.optim.Adam, not {groups}")
+    owned_groups(parameters, optimizer)
+
+
+def _plain_adam(optimizer: Optimizer) -> Adam:
+    if type(optimizer) is not Adam:
+        raise ConfigError(f"this rule is torch.optim.Adam's, not {type(optimizer).__name__}'s")
+    for group in optimizer.param_groups:
+        if group["amsgrad"] or group["maximize"] or group.get("decoupled_weight_decay"):
+            raise ConfigError(
+                "an engine runs plain Adam: amsgrad, maximize and decoupled weight decay off"
+            )
+    return optimizer
 
 
 def _state(optimizer: Adam, tensor: Tensor) -> dict[str, Any]:

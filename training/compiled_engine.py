@@ -1,4 +1,4 @@
-"""The compiled engine: loss, gradients, clipping and Adam of an update as one graph."""
+"""The compiled engine: loss, gradients, clipping and the optimizer's formula as one graph."""
 
 from __future__ import annotations
 
@@ -6,31 +6,22 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.optim.adam import adam as functional_adam
 
 from storage.errors import ConfigError
-from training.adam import AdamState, check_optimizer
+from training.adam import AdamRule
+from training.compile_report import compile_error, compiling_quietly
+from training.compiler import compiler_problem
+from training.update_rule import apply_gradients, check_limit
 
 if TYPE_CHECKING:
     from torch import Tensor
-    from torch.optim import Adam
+    from torch.optim import Optimizer
 
     from training.stage import Feedback, Parameters, Schedule, Stage
     from training.tensor_batch import TensorBatch
+    from training.update_rule import RuleMaker
 
 __all__ = ["CompiledEngine", "compiler_problem"]
-
-
-def compiler_problem() -> str | None:
-    """Why updates cannot be compiled for the CPU on this machine; None if they can."""
-    from torch._inductor.cpp_builder import get_cpp_compiler
-    from torch._inductor.exc import InvalidCxxCompiler
-
-    try:
-        get_cpp_compiler()
-    except InvalidCxxCompiler:
-        return "no C++ compiler was found (install g++ or clang++, or set CXX)"
-    return None
 
 
 class CompiledEngine:
@@ -38,10 +29,14 @@ class CompiledEngine:
 
     The first update compiles, for some twenty seconds; later processes take the code from torch's
     cache. Numbers that change between updates are 0-dim tensors, so that nothing compiles twice.
+    An update that cannot be compiled leaves parameters and optimizer as they were.
+
+    Args:
+        stage, parameters, optimizer, max_gradient_norm, rule: As of `EagerEngine`.
 
     Raises:
-        ConfigError: the optimizer is no plain Adam over exactly these parameters, or there is no
-            compiler.
+        ConfigError: the optimizer is not of the rule's kind, or its groups do not own exactly
+            these parameters, or there is no compiler.
 
     """
 
@@ -51,58 +46,61 @@ class CompiledEngine:
         self,
         stage: Stage,
         parameters: Parameters,
-        optimizer: Adam,
+        optimizer: Optimizer,
         *,
         max_gradient_norm: float = math.inf,
+        rule: RuleMaker = AdamRule,
     ) -> None:
-        check_optimizer(parameters, optimizer, max_gradient_norm)
-        problem = compiler_problem()
+        check_limit(max_gradient_norm)
+        problem = compiler_problem(_device(parameters))
         if problem is not None:
             raise ConfigError(f"engine: compiled is not possible here: {problem}")
         self._stage = stage
         self._parameters = dict(parameters)
         self._optimizer = optimizer
         self._max_norm = max_gradient_norm
+        self._make_rule = rule
         self.bind()
 
     def bind(self) -> None:
         """Take hold of the optimizer's present state tensors; create those that are absent."""
-        self._state = AdamState(self._optimizer, list(self._parameters.values()))
+        self._rule = self._make_rule(self._optimizer, self._parameters)
         self._compiled: Any = torch.compile(self._whole_update, fullgraph=True, dynamic=False)
+        self._run = self._compile
 
     def update(self, batch: TensorBatch, schedule: Schedule) -> Feedback:
-        """Run one update; feedback of the stage, with ``loss`` and ``gradient_norm`` (0-dim)."""
+        """Run one update; feedback of the stage, with ``loss`` and ``gradient_norm`` (0-dim).
+
+        Raises:
+            CompileError: the first update since `bind` could not be compiled; nothing has changed.
+
+        """
         with torch.no_grad():
-            feedback: Feedback = self._compiled(batch, dict(schedule))
+            feedback: Feedback = self._run(batch, dict(schedule))
+        return feedback
+
+    def _compile(self, batch: TensorBatch, schedule: dict[str, Tensor]) -> Feedback:
+        """The first update, which compiles; whatever fails in it is undone."""
+        changed = list(self._rule.tensors)
+        before = [tensor.clone() for tensor in changed]
+        try:
+            with compiling_quietly():
+                feedback: Feedback = self._compiled(batch, schedule)
+        except Exception as error:
+            torch._foreach_copy_(changed, before)
+            raise compile_error(error) from None
+        self._run = self._compiled
         return feedback
 
     def _whole_update(self, batch: TensorBatch, schedule: Schedule) -> Feedback:
-        names, tensors, state = list(self._parameters), list(self._parameters.values()), self._state
         gradients_of, (loss, feedback) = torch.func.grad_and_value(
             lambda parameters: self._stage(parameters, batch, schedule), has_aux=True
         )(self._parameters)
-        gradients: list[Tensor] = [gradients_of[name] for name in names]
-        norm = torch.stack([(g * g).sum() for g in gradients]).sum().sqrt()
-        if self._max_norm < math.inf:
-            factor = (self._max_norm / (norm + 1e-6)).clamp(max=1.0)
-            gradients = [g * factor for g in gradients]
-        functional_adam(
-            tensors,
-            gradients,
-            state.averages,
-            state.squares,
-            [],
-            state.steps,
-            foreach=True,
-            capturable=True,
-            amsgrad=False,
-            has_complex=False,
-            beta1=state.beta_1,
-            beta2=state.beta_2,
-            lr=schedule["learning_rate"],
-            weight_decay=state.weight_decay,
-            eps=state.epsilon,
-            maximize=False,
-        )
+        gradients = [gradients_of[name] for name in self._parameters]
+        norm = apply_gradients(self._rule, gradients, schedule, self._max_norm)
         whole: Feedback = feedback | {"loss": loss, "gradient_norm": norm}
         return whole
+
+
+def _device(parameters: Parameters) -> str:
+    return next(iter(parameters.values())).device.type

@@ -6,16 +6,16 @@ import math
 from typing import TYPE_CHECKING, Protocol
 
 import torch
-from torch.optim.adam import adam as functional_adam
 
-from training.adam import AdamState, check_optimizer
+from training.adam import AdamRule
+from training.update_rule import apply_gradients, check_limit
 
 if TYPE_CHECKING:
-    from torch import Tensor
-    from torch.optim import Adam
+    from torch.optim import Optimizer
 
     from training.stage import Feedback, Parameters, Schedule, Stage
     from training.tensor_batch import TensorBatch
+    from training.update_rule import RuleMaker
 
 __all__ = ["EagerEngine", "Engine"]
 
@@ -29,8 +29,10 @@ class Engine(Protocol):
     ``grad`` of every parameter None and read every changing number from the schedule's tensors.
     """
 
-    name: str
-    """What a checkpoint records, so that resuming never switches engines."""
+    @property
+    def name(self) -> str:
+        """What a checkpoint records, so that resuming never switches engines."""
+        ...
 
     def bind(self) -> None:
         """Take hold of the optimizer's present state tensors; create those that are absent."""
@@ -42,14 +44,16 @@ class Engine(Protocol):
 
 
 class EagerEngine:
-    """Autograd, then the functional Adam of torch.optim on the optimizer's own state (an `Engine`).
+    """Autograd, then the optimizer's formula on its own state tensors (an `Engine`).
 
-    ``parameters`` are the stage's named parameters, all in one group of ``optimizer``; the learning
-    rate is the schedule's ``learning_rate``, not the optimizer's. Gradients longer than
-    ``max_gradient_norm`` (the L2 norm over all parameters) are shortened to it.
+    ``parameters`` are the stage's named parameters, one or more whole groups of ``optimizer``;
+    learning rates are the schedule's, not the optimizer's. Gradients longer than
+    ``max_gradient_norm`` (the L2 norm over all parameters) are shortened to it. ``rule`` is the
+    formula, Adam's unless said otherwise.
 
     Raises:
-        ConfigError: the optimizer is no plain Adam over exactly these parameters.
+        ConfigError: the optimizer is not of the rule's kind, or its groups do not own exactly
+            these parameters.
 
     """
 
@@ -59,16 +63,18 @@ class EagerEngine:
         self,
         stage: Stage,
         parameters: Parameters,
-        optimizer: Adam,
+        optimizer: Optimizer,
         *,
         max_gradient_norm: float = math.inf,
+        rule: RuleMaker = AdamRule,
     ) -> None:
-        check_optimizer(parameters, optimizer, max_gradient_norm)
+        check_limit(max_gradient_norm)
         self._stage = stage
         self._parameters = dict(parameters)
         self._tensors = list(parameters.values())
         self._optimizer = optimizer
         self._max_norm = max_gradient_norm
+        self._make_rule = rule
         self.bind()
 
     def bind(self) -> None:
@@ -76,42 +82,14 @@ class EagerEngine:
 
         Call it in ``on_train_start``: loading an optimizer's state replaces its tensors.
         """
-        self._state = AdamState(self._optimizer, self._tensors)
+        self._rule = self._make_rule(self._optimizer, self._parameters)
 
     def update(self, batch: TensorBatch, schedule: Schedule) -> Feedback:
         """Run one update; feedback of the stage, with ``loss`` and ``gradient_norm`` (0-dim)."""
         loss, feedback = self._stage(self._parameters, batch, schedule)
-        gradients = torch.autograd.grad(loss, self._tensors)
+        gradients = list(torch.autograd.grad(loss, self._tensors))
         with torch.no_grad():
-            norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
-            if self._max_norm < math.inf:
-                _shorten(gradients, norm, self._max_norm)
-            self._step(list(gradients), schedule["learning_rate"])
+            norm = apply_gradients(self._rule, gradients, schedule, self._max_norm)
         feedback["loss"] = loss.detach()
         feedback["gradient_norm"] = norm
         return feedback
-
-    def _step(self, gradients: list[Tensor], learning_rate: Tensor) -> None:
-        functional_adam(
-            self._tensors,
-            gradients,
-            self._state.averages,
-            self._state.squares,
-            [],
-            self._state.steps,
-            fused=True,
-            foreach=False,
-            amsgrad=False,
-            has_complex=False,
-            beta1=self._state.beta_1,
-            beta2=self._state.beta_2,
-            lr=learning_rate,
-            weight_decay=self._state.weight_decay,
-            eps=self._state.epsilon,
-            maximize=False,
-        )
-
-
-def _shorten(gradients: tuple[Tensor, ...], norm: Tensor, limit: float) -> None:
-    factor = (limit / (norm + 1e-6)).clamp(max=1.0)
-    torch._foreach_mul_(gradients, factor)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 from storage.errors import CheckpointError, ConfigError
+from training.compiler import compiler_problem
 
-__all__ = ["EngineName", "EngineWish", "choose_engine", "keep_engine"]
+__all__ = ["EngineName", "EngineWish", "check_engine", "choose_engine", "keep_engine"]
 
 EngineName = Literal["eager", "compiled", "fused"]
 EngineWish = Literal["auto", "eager", "compiled", "fused"]
@@ -15,30 +16,28 @@ COMPILED_FROM = 50_000
 """Updates from which compiling pays: it takes some twenty seconds and saves half of an update."""
 
 
-def choose_engine(wish: EngineWish, *, updates: int, fused: bool) -> EngineName:
-    """Name the engine for a run of that many updates.
+def choose_engine(
+    wish: EngineWish, *, updates: int, fused: bool, device: str = "cpu"
+) -> EngineName:
+    """Name the engine for a run of that many updates on a device of torch (``cpu``, ``cuda``).
 
     ``fused`` says whether the agent knows its gradient in closed form. ``auto`` takes the fused
-    engine where there is one, else the compiled one for long runs where a compiler is found, else
-    the eager one.
+    engine where there is one, on the CPU; else the compiled one for long runs where a compiler is
+    found; else the eager one.
 
     Raises:
-        ConfigError: the engine that was asked for cannot run here or for this agent.
+        ConfigError: the engine that was asked for cannot run here, there or for this agent.
 
     """
-    if wish not in get_args(EngineWish):
-        raise ConfigError(
-            f"there is no engine {wish!r}; choose one of {', '.join(get_args(EngineWish))}"
-        )
+    check_engine(wish, device)
     if wish == "fused" and not fused:
         raise ConfigError("engine: fused is not possible for this agent; choose auto")
-    if wish == "auto":
-        return "fused" if fused else _compiled_or_eager(updates)
-    if wish == "compiled":
-        problem = _problem()
-        if problem is not None:
-            raise ConfigError(f"engine: compiled is not possible here: {problem}; choose auto")
-    return wish
+    if wish != "auto":
+        return wish
+    if fused and device == "cpu":
+        return "fused"
+    pays = updates >= COMPILED_FROM and compiler_problem(device) is None
+    return "compiled" if pays else "eager"
 
 
 def keep_engine(recorded: str, wish: EngineWish) -> EngineName:
@@ -58,11 +57,22 @@ def keep_engine(recorded: str, wish: EngineWish) -> EngineName:
     return recorded  # type: ignore[return-value]
 
 
-def _compiled_or_eager(updates: int) -> EngineName:
-    return "compiled" if updates >= COMPILED_FROM and _problem() is None else "eager"
+def check_engine(wish: EngineWish, device: str) -> None:
+    """Refuse an engine that this machine or device cannot run; ``auto`` always fits.
 
+    Raises:
+        ConfigError: no such engine, no compiler for it, or fused updates away from the CPU.
 
-def _problem() -> str | None:
-    from training.compiled_engine import compiler_problem
-
-    return compiler_problem()
+    """
+    if wish not in get_args(EngineWish):
+        raise ConfigError(
+            f"there is no engine {wish!r}; choose one of {', '.join(get_args(EngineWish))}"
+        )
+    if wish == "fused" and device != "cpu":
+        raise ConfigError(
+            f"engine: fused runs on the CPU only, not on {device}; choose engine: auto, or "
+            "loop.accelerator: cpu"
+        )
+    problem = compiler_problem(device) if wish == "compiled" else None
+    if problem is not None:
+        raise ConfigError(f"engine: compiled is not possible here: {problem}; or choose auto")

@@ -9,7 +9,9 @@ import torch
 
 from tests.training.test_engine import batch, network, schedule
 from training.adam import make_adam
-from training.compiled_engine import CompiledEngine, compiler_problem
+from training.compile_report import CompileError
+from training.compiled_engine import CompiledEngine
+from training.compiler import compiler_problem
 from training.engine import EagerEngine
 from training.refer import PRESETS
 from training.vracer_stage import VRacerStage
@@ -39,3 +41,27 @@ def test_three_updates_agree_and_changed_numbers_compile_nothing_anew() -> None:
     for one, other in zip(nets[0].parameters(), nets[1].parameters(), strict=True):
         assert torch.allclose(one, other, rtol=0.0, atol=1e-6)
         assert other.grad is None
+
+
+def test_a_first_update_that_breaks_half_way_is_undone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Torch compiles before it runs; should a graph ever fail while it runs, no bit is changed."""
+    net = network()
+    optimizer = make_adam(net.parameters(), learning_rate=1.0)
+    stage = VRacerStage(net, PRESETS["ReF-ER"], 0.995)
+    engine = CompiledEngine(stage, dict(net.named_parameters()), optimizer)
+    whole = engine._whole_update
+
+    def breaks(*arguments):
+        whole(*arguments)
+        raise MemoryError("no room for the\nresult")
+
+    monkeypatch.setattr(engine, "_compiled", breaks)
+    for _ in range(2):
+        with pytest.raises(CompileError, match="no room for the "):
+            engine.update(batch(0), schedule())
+        twin = network()
+        for one, other in zip(net.parameters(), twin.parameters(), strict=True):
+            assert torch.equal(one, other)
+        assert all(
+            not tensor.any() for state in optimizer.state.values() for tensor in state.values()
+        )

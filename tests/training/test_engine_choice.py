@@ -4,7 +4,7 @@ import pytest
 
 from storage.errors import CheckpointError, ConfigError
 from training import engine_choice
-from training.engine_choice import COMPILED_FROM, choose_engine, keep_engine
+from training.engine_choice import COMPILED_FROM, check_engine, choose_engine, keep_engine
 
 
 def test_auto_takes_the_closed_form_where_there_is_one() -> None:
@@ -12,16 +12,24 @@ def test_auto_takes_the_closed_form_where_there_is_one() -> None:
 
 
 def test_auto_compiles_long_runs_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_choice, "_problem", lambda: None)
+    monkeypatch.setattr(engine_choice, "compiler_problem", lambda device: None)
     assert choose_engine("auto", updates=COMPILED_FROM, fused=False) == "compiled"
     assert choose_engine("auto", updates=COMPILED_FROM - 1, fused=False) == "eager"
 
 
 def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_choice, "_problem", lambda: "no C++ compiler was found")
+    monkeypatch.setenv("CXX", "/nowhere/c++")
     assert choose_engine("auto", updates=COMPILED_FROM, fused=False) == "eager"
-    with pytest.raises(ConfigError, match="compiler"):
+    with pytest.raises(ConfigError, match=r"no C\+\+ compiler /nowhere/c\+\+ was found.*auto"):
         choose_engine("compiled", updates=COMPILED_FROM, fused=True)
+
+
+def test_fused_updates_stay_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_choice, "compiler_problem", lambda device: None)
+    assert choose_engine("auto", updates=COMPILED_FROM, fused=True, device="cuda") == "compiled"
+    assert choose_engine("auto", updates=1, fused=True, device="cuda") == "eager"
+    with pytest.raises(ConfigError, match=r"fused runs on the CPU only.*loop\.accelerator: cpu"):
+        check_engine("fused", "cuda")
 
 
 def test_what_cannot_be() -> None:

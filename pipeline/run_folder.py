@@ -120,10 +120,22 @@ class RunFolder:
             self.path.rmdir()
 
     def settings(self) -> dict[str, Any]:
-        """The run's resolved settings, as config.yaml has them."""
+        """The run's resolved settings, as config.yaml has them.
+
+        Raises:
+            ConfigError: the file is damaged.
+        """
         import yaml
 
-        kept: dict[str, Any] = yaml.safe_load(self.config.read_text(encoding="utf-8"))
+        try:
+            kept = yaml.safe_load(self.config.read_text(encoding="utf-8"))
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            kept = error
+        if not isinstance(kept, dict):
+            raise ConfigError(
+                f"{self.config} is damaged: it holds no settings; write it anew from the command "
+                "line that made the run, or leave the run out"
+            )
         return kept
 
     def rules(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,10 +60,11 @@ def read_checkpoint(path: Path | str) -> dict[str, Any]:
         raise CheckpointError(f"there is no checkpoint {path}")
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
-    except (RuntimeError, EOFError, OSError, pickle.UnpicklingError, ValueError) as error:
+    except Exception as error:  # torch's unpickler runs into any error in bytes that are no pickle
+        found = str(error).partition("\n")[0] or type(error).__name__
         raise CheckpointError(
-            f"{path} cannot be read as a checkpoint ({str(error).splitlines()[0]}); it is damaged "
-            "or was not written by Sharpwave. Use another one."
+            f"{path} cannot be read as a checkpoint ({found}); it is damaged or was not written by "
+            "Sharpwave. Use another one."
         ) from error
     if not isinstance(content, dict) or AGENT_KEY not in content:
         raise CheckpointError(f"{path} holds no Sharpwave agent")

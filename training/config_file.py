@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, TypeVar, Union, cast
 
 import yaml
 
+from storage.atomic import write_atomic
 from storage.errors import ConfigError
 from training.config import RunConfig, WrapperConfig
 from training.refer import ReferSettings, preset
@@ -42,9 +43,9 @@ def load_config(path: Path | str, overrides: Sequence[str] = ()) -> RunConfig:
 
 
 def save_config(config: RunConfig, path: Path) -> None:
-    """Writes every setting of ``config`` as YAML that :func:`load_config` reads back."""
+    """Writes every setting of ``config`` as YAML that :func:`load_config` reads back, at once."""
     text = yaml.dump(to_mapping(config), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
-    path.write_text(text, encoding="utf-8")
+    write_atomic(path, text.encode(), path.parent)
 
 
 def to_mapping(config: Any) -> dict[str, Any]:

@@ -15,12 +15,12 @@ export MKL_NUM_THREADS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint types contracts check unit format soak bench clean
+.PHONY: help install demo test lint types contracts check unit format soak bench bench-quick clean
 
 help: ## list the targets
 	@echo "make TARGET, where TARGET is one of"
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | \
-		while IFS='|' read -r name text; do printf '%-12s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | \
+		while IFS='|' read -r name text; do printf '%-13s %s\n' "$$name" "$$text"; done
 
 install: $(READY) ## create .venv and install Sharpwave with its tools
 
@@ -58,8 +58,11 @@ unit: $(READY) ## the test suite alone
 soak: $(READY) ## the tests that take minutes: kills, thousands of reopenings, long runs
 	@$(BIN)/python -m pytest -q -m soak
 
-bench: $(READY) ## measure speed; keep the machine idle meanwhile
-	@$(BIN)/python -m bench
+bench: $(READY) ## measure speed on an idle machine; COMPARE=OLD flags what became slower
+	@$(BIN)/python -m bench $(if $(COMPARE),--compare '$(COMPARE)')
+
+bench-quick: $(READY) ## the same in under 5 minutes: fewer repeats, no cost curves
+	@$(BIN)/python -m bench --quick $(if $(COMPARE),--compare '$(COMPARE)')
 
 clean: ## remove .venv and caches; runs/ stays
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build *.egg-info

@@ -24,10 +24,10 @@ NAMES: Final = (
     "acting",
     "updating",
     "collecting",
-    "peers",
     "looping",
     "parts",
     "framework",
+    "peers",
 )
 CURVES: Final = ("update_curve", "window_curve", "lane_curve")
 """Cost curves: measured by default in a whole run only."""

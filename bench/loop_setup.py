@@ -48,6 +48,8 @@ class LoopSetup:
     rounds: int = STRETCH
     """Rounds a stretch."""
     warmup: int = 2_000
+    updates_before: int = 500
+    """Updates after which the loop is in its stride, and measuring begins."""
 
     def config(self) -> RunConfig:
         """The run's settings: all defaults but evaluation, and logging where it is left out."""

@@ -13,7 +13,7 @@ from lightning.pytorch.callbacks import Callback
 from bench.effort import Effort
 from bench.figure import Figure, Spread
 from bench.inside import Tap, engine_of
-from bench.loop_setup import ENVIRONMENT, STRETCH, LoopSetup, play
+from bench.loop_setup import ENVIRONMENT, LoopSetup, play
 from training.environment import make_environment
 from training.scaling import flat_rows
 
@@ -22,13 +22,13 @@ __all__ = ["measure"]
 _TARGET = 1 / 0.75
 _EPISODES = 12
 _BLOCK = 64
-_UPDATES_BEFORE = 500
 
 
 def measure(folder: Path, effort: Effort) -> list[Figure]:
     """Steps a second of the loop, beside one over the sum of its parts measured alone."""
-    turns = _Turns(effort.repeats(12))
-    play(LoopSetup("whole"), folder, turns, turns)
+    setup = LoopSetup("whole")
+    turns = _Turns(setup, effort.repeats(12))
+    play(setup, folder, turns, turns)
     sums = [1e6 / sum(parts.values()) for parts in turns.parts]
     each = {
         name: Spread.of([parts[name] for parts in turns.parts]).median for name in turns.parts[0]
@@ -49,9 +49,10 @@ def measure(folder: Path, effort: Effort) -> list[Figure]:
 class _Turns(Callback):
     """Lets the loop run for a stretch, then measures every part alone, and so on."""
 
-    def __init__(self, repeats: int) -> None:
+    def __init__(self, setup: LoopSetup, repeats: int) -> None:
         self.rates: list[float] = []
         self.parts: list[dict[str, float]] = []
+        self._setup = setup
         self._repeats = repeats
         self._left = 0
         self._began: tuple[int, float] | None = None
@@ -60,7 +61,7 @@ class _Turns(Callback):
         self._parts = _Parts(pl_module, trainer.datamodule, trainer.optimizers[0])
 
     def __call__(self, agent: Any) -> bool:
-        if agent.counters.updates < _UPDATES_BEFORE:
+        if agent.counters.updates < self._setup.updates_before:
             return True
         self._left -= 1
         if self._left > 0:
@@ -70,7 +71,7 @@ class _Turns(Callback):
             taken = time.perf_counter() - clock
             self.rates.append((agent.environment_steps - steps) / taken)
             self.parts.append(self._parts.microseconds())
-        self._left = STRETCH
+        self._left = self._setup.rounds
         self._began = (agent.environment_steps, time.perf_counter())
         return len(self.rates) < self._repeats
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-import itertools
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import gymnasium
 import numpy as np
@@ -24,6 +23,11 @@ from bench.timing import alternate, microseconds, per_second
 
 __all__ = ["measure"]
 
+Draw = Callable[[], Any]
+"""Draws a batch of `BATCH` steps from a full buffer of `_WINDOW`."""
+
+Made = TypeVar("Made")
+
 _WINDOW = 2**18
 _FIELDS = ("observation", "action", "reward", "next_observation", "terminated", "truncated")
 _SPACES = (
@@ -34,23 +38,34 @@ _SPACES = (
 
 def measure(folder: Path, effort: Effort) -> list[Figure]:
     """Draws beside the peers' replay buffers, collecting beside Minari's recorder."""
-    buffers = {module: make for module, make in _BUFFERS.items() if _installed(module)}
-    figures = _drawing(folder / "drawn", buffers, effort) if buffers else []
-    if _installed("minari"):
-        figures.append(_recording(folder, effort))
+    figures = []
+    buffers = {name: draw for name in _BUFFERS if (draw := _present(name, _BUFFERS[name]))}
+    if buffers:
+        figures += _drawing(folder / "drawn", buffers, effort)
+    with ExitStack() as stack:
+        recorder = _present("minari", partial(_recorder, stack))
+        if recorder is not None:
+            figures.append(_recording(folder / "collected", recorder, effort))
     return figures
 
 
-def _drawing(
-    path: Path, buffers: Mapping[str, Callable[[int], Callable[[], Any]]], effort: Effort
-) -> list[Figure]:
+def _present(name: str, make: Callable[[], Made]) -> Made | None:
+    """What `make` makes of a peer; None, said so, where it or what it needs is not installed."""
+    try:
+        return make()
+    except ImportError as error:
+        print(f"  left out {name}: {error}", file=sys.stderr)
+        return None
+
+
+def _drawing(path: Path, buffers: Mapping[str, Draw], effort: Effort) -> list[Figure]:
     """`view.sample` with the fields that the peers' batches hold."""
     with (
         filled_store(path, _WINDOW) as store,
         store.replay(window=_WINDOW, seed=0, fields=_FIELDS, private=True) as view,
     ):
         works = {"ours": microseconds(lambda: view.sample(BATCH))}
-        works |= {name: microseconds(make(_WINDOW)) for name, make in buffers.items()}
+        works |= {name: microseconds(draw) for name, draw in buffers.items()}
         samples = alternate(works, effort.repeats(200))
     return [
         Figure.of(
@@ -58,33 +73,34 @@ def _drawing(
             "µs",
             samples["ours"],
             samples[name],
-            f"ReplayBuffer.sample of {name} {_version(name)}",
+            f"ReplayBuffer.sample of {name} {version(name.replace('_', '-'))}",
             details={"window": _WINDOW, "batch": BATCH, "fields": _FIELDS},
         )
         for name in buffers
     ]
 
 
-def _stable_baselines3(size: int) -> Callable[[], Any]:
-    buffers = import_module("stable_baselines3.common.buffers")
-    buffer = buffers.ReplayBuffer(size, *_SPACES, device="cpu", handle_timeout_termination=True)
+def _stable_baselines3() -> Draw:
+    make = import_module("stable_baselines3.common.buffers").ReplayBuffer
+    buffer = make(_WINDOW, *_SPACES, device="cpu", handle_timeout_termination=True)
     draw = np.random.default_rng(0)
-    buffer.observations[:, 0] = draw.normal(size=(size, OBSERVATIONS))
+    buffer.observations[:, 0] = draw.normal(size=(_WINDOW, OBSERVATIONS))
     buffer.next_observations[:, 0] = buffer.observations[:, 0]
-    buffer.actions[:, 0] = draw.normal(size=(size, ACTIONS))
+    buffer.actions[:, 0] = draw.normal(size=(_WINDOW, ACTIONS))
     buffer.full = True
     return lambda: buffer.sample(BATCH)
 
 
-def _cpprb(size: int) -> Callable[[], Any]:
+def _cpprb() -> Draw:
+    make = import_module("cpprb").ReplayBuffer
     observation = {"shape": OBSERVATIONS, "dtype": np.float64}
     flag = {"dtype": np.bool_}
     columns = {"obs": observation, "act": {"shape": ACTIONS}, "rew": {"dtype": np.float64}}
     columns |= {"next_obs": observation, "terminated": flag, "truncated": flag}
-    buffer = import_module("cpprb").ReplayBuffer(size, columns)
+    buffer = make(_WINDOW, columns)
     draw = np.random.default_rng(0)
     block = 2**13
-    for _ in range(-(-size // block)):
+    for _ in range(_WINDOW // block):
         observations = draw.normal(size=(block, OBSERVATIONS))
         actions = draw.normal(size=(block, ACTIONS)).astype(np.float32)
         no = np.zeros(block, np.bool_)
@@ -102,43 +118,32 @@ def _cpprb(size: int) -> Callable[[], Any]:
 _BUFFERS: Final = {"stable_baselines3": _stable_baselines3, "cpprb": _cpprb}
 
 
-def _recording(folder: Path, effort: Effort) -> Figure:
+def _recording(path: Path, recorder: Any, effort: Effort) -> Figure:
     """The collector beside the policy's loop in an environment wrapped by Minari's recorder."""
     config, spec, policy = cheetah_policy()
-    with ExitStack() as stack:
-        ours = stack.enter_context(storing(folder / "collected", config, spec, policy))
-        recorders = _recorders(stack)
+    with storing(path, config, spec, policy) as ours:
         samples = alternate(
             {
                 "ours": per_second(ours),
-                "minari": per_second(lambda: play_hand_written(next(recorders), policy)),
+                "minari": per_second(lambda: play_hand_written(recorder, policy)),
             },
             effort.repeats(20),
         )
-    title = f"DataCollector of minari {version('minari')}"
     return Figure.of(
         "collect, beside minari",
         "steps/s",
         samples["ours"],
         samples["minari"],
-        title,
+        f"DataCollector (arrow) of minari {version('minari')}",
         details={"environment": ENVIRONMENT, "policy": "V-RACER, untrained"},
     )
 
 
-def _recorders(stack: ExitStack) -> Iterator[Any]:
-    """The same recording environment over and over; it keeps its episodes in temporary files."""
-    env = import_module("minari").DataCollector(gymnasium.make(ENVIRONMENT), record_infos=False)
+def _recorder(stack: ExitStack) -> Any:
+    """A recording environment, which has stepped once; it keeps its episodes in temporary files."""
+    record = import_module("minari").DataCollector
+    env = record(gymnasium.make(ENVIRONMENT), record_infos=False, data_format="arrow")
     stack.callback(env.close)
-    return itertools.repeat(env)
-
-
-def _installed(module: str) -> bool:
-    if importlib.util.find_spec(module) is not None:
-        return True
-    print(f"  {module} is not installed: left out", file=sys.stderr)
-    return False
-
-
-def _version(module: str) -> str:
-    return version(module.replace("_", "-"))
+    env.reset(seed=0)
+    env.step(np.zeros(ACTIONS, np.float32))
+    return env

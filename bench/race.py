@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Race", "Stretch"]
 
-_UPDATES_BEFORE = 500
-"""Updates after which a loop is in its stride."""
 _PATIENCE = 60.0
 
 
@@ -124,7 +122,7 @@ def _answer(pipe: Connection) -> Any:
 def _run(setup: LoopSetup, folder: Path, pipe: Connection) -> None:
     """The life of a loop's process: warm up, say so, then a stretch at each call."""
     try:
-        play(setup, folder, _Turns(pipe, setup.rounds))
+        play(setup, folder, _Turns(pipe, setup))
     except Exception:
         pipe.send(traceback.format_exc())
 
@@ -132,21 +130,21 @@ def _run(setup: LoopSetup, folder: Path, pipe: Connection) -> None:
 class _Turns:
     """Counts rounds; at a stretch's end reports it and waits for the next turn."""
 
-    def __init__(self, pipe: Connection, rounds: int) -> None:
+    def __init__(self, pipe: Connection, setup: LoopSetup) -> None:
         self._pipe = pipe
-        self._rounds = rounds
+        self._setup = setup
         self._left = 0
         self._began: tuple[int, float, float] | None = None
 
     def __call__(self, agent: Any) -> bool:
-        if agent.counters.updates < _UPDATES_BEFORE:
+        if agent.counters.updates < self._setup.updates_before:
             return True
         self._left -= 1
         if self._left > 0:
             return True
         self._pipe.send(self._report(agent.environment_steps))
         go = bool(self._pipe.recv())
-        self._left = self._rounds
+        self._left = self._setup.rounds
         self._began = (agent.environment_steps, time.perf_counter(), time.process_time())
         return go
 

@@ -38,7 +38,6 @@ PARTS: Final = (
     "other of the update",
 )
 REST: Final = "Lightning, logs, checkpoints"
-_UPDATES_BEFORE = 1_000
 
 
 class Stopwatches:
@@ -75,9 +74,10 @@ class Stopwatches:
 class _Profile(Callback):
     """Puts stopwatches on the run's objects and keeps what each round took."""
 
-    def __init__(self, rounds: int) -> None:
+    def __init__(self, setup: LoopSetup, rounds: int) -> None:
         self.rounds: list[dict[str, float]] = []
         self.watches = Stopwatches()
+        self._setup = setup
         self._wanted = rounds
         self._before: tuple[int, dict[str, int], int] | None = None
 
@@ -111,20 +111,20 @@ class _Profile(Callback):
             each = {p: (t - taken[p]) / done / 1e3 for p, t in self.watches.taken.items()}
             whole = (now - clock) / done / 1e3
             self.rounds.append(each | {REST: whole - sum(each.values())})
-        if agent.counters.updates >= _UPDATES_BEFORE:
+        if agent.counters.updates >= self._setup.updates_before:
             taken = dict(self.watches.taken)
             self._before = (agent.environment_steps, taken, time.perf_counter_ns())
         return len(self.rounds) < self._wanted
 
 
-def profile(folder: Path, rounds: int) -> dict[str, Spread]:
+def profile(setup: LoopSetup, folder: Path, rounds: int) -> dict[str, Spread]:
     """Microseconds a step of every part, over that many rounds of 64 steps.
 
     Raises:
         RuntimeError: a part was never called, so the loop no longer goes through it.
     """
-    watched = _Profile(rounds)
-    play(LoopSetup("profile"), folder, watched, watched)
+    watched = _Profile(setup, rounds)
+    play(setup, folder, watched, watched)
     silent = [part for part, calls in watched.watches.calls.items() if not calls]
     if silent:
         raise RuntimeError(
@@ -141,7 +141,7 @@ def main(words: list[str]) -> int:
     if given.rounds < 1:
         parser.error(f"--rounds is {given.rounds}; give at least 1")
     with tempfile.TemporaryDirectory(prefix="sharpwave-profile-") as folder:
-        parts = profile(Path(folder), given.rounds)
+        parts = profile(LoopSetup("profile"), Path(folder), given.rounds)
     whole = sum(spread.median for spread in parts.values())
     print("| part | µs a step | share |\n|---|---|---|")
     for part, spread in sorted(parts.items(), key=lambda item: -item[1].median):

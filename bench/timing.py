@@ -16,6 +16,8 @@ Sample = TypeVar("Sample")
 
 _BLOCK_NS = 2_000_000
 _LONGEST_TRIAL = 1 << 16
+_COLD_CALLS = 3
+"""The first ones may compile, or read what was compiled."""
 
 
 def alternate(
@@ -57,6 +59,8 @@ def per_second(work: Callable[[], int]) -> Work:
 
 
 def _calls_in_a_block(call: Callable[[], Any]) -> int:
+    for _ in range(_COLD_CALLS):
+        call()
     count = 1
     while count < _LONGEST_TRIAL:
         start = time.perf_counter_ns()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+import torch
+
 from bench.cheetah import ACTIONS, BATCH, HIDDEN, OBSERVATIONS
 from bench.effort import Effort
 from bench.figure import Figure
@@ -46,6 +48,7 @@ def measure(folder: Path, effort: Effort) -> list[Figure]:
 
 def engine_works(store: Store, batch: int, width: int) -> dict[str, Work]:
     """An update of each engine, and "products", for two hidden layers of that width."""
+    torch.compiler.reset()  # torch refuses a ninth size in one process
     works: dict[str, Work] = {}
     for name in engine_names():
         works[name] = microseconds(engine_update(name, store, batch, width))

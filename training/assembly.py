@@ -15,6 +15,7 @@ from lightning.pytorch.loggers import Logger
 
 from storage.errors import ConfigError
 from training.checkpoint_io import AtomicCheckpointIO
+from training.devices import check_options, check_trainer, device_type
 from training.environment import load_object, make_environment
 from training.first_checkpoint import FirstCheckpoint
 from training.lanes import EnvLanes, Lanes
@@ -102,13 +103,17 @@ def trainer(
         config: The run's settings.
         run_dir: As in :func:`build`.
         options: More arguments of ``lightning.Trainer``, which win over these.
+
+    Raises:
+        ConfigError: a GPU that is not there, several devices, or a strategy for several.
     """
+    check_options(options)
+    accelerator = device_type(options.get("accelerator", config.loop.accelerator))
     quiet_lightning()
     folder = run_directory(config, run_dir)
     chosen: dict[str, Any] = {
         "max_epochs": -1,
         "max_steps": -1,
-        "accelerator": "cpu",
         "devices": 1,
         "logger": _loggers(config, folder),
         "callbacks": _callbacks(config, folder),
@@ -118,7 +123,9 @@ def trainer(
         "enable_model_summary": False,
         "num_sanity_val_steps": 0,
     }
-    return lightning.Trainer(**chosen | options)
+    made = lightning.Trainer(**chosen | options | {"accelerator": accelerator})
+    check_trainer(made)
+    return made
 
 
 def _loggers(config: RunConfig, folder: Path) -> list[Logger]:

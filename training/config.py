@@ -123,6 +123,8 @@ class LoopConfig:
         nonfinite: What a NaN or infinity does: ``refuse`` stops with an error, ``end_episode``
             truncates the episode before it.
         threads: Threads of torch.
+        accelerator: Where updates run: "cpu", which small networks are quickest on, "gpu" (CUDA),
+            or "auto", a GPU where torch sees one.
     """
 
     steps: int = 100_000
@@ -133,6 +135,7 @@ class LoopConfig:
     updates_per_step: float = 1.0
     nonfinite: Literal["refuse", "end_episode"] = "refuse"
     threads: int = 1
+    accelerator: Literal["cpu", "gpu", "auto"] = "cpu"
 
     def __post_init__(self) -> None:
         for name in ("steps", "lanes", "round_steps", "threads"):

@@ -18,7 +18,10 @@ from storage.spaces import flatten_space
 from training.action_mapping import ActionMapping
 from training.config import RunConfig
 from training.config_file import from_mapping
+from training.devices import device_type
+from training.engine_choice import check_engine
 from training.environment import EnvironmentConfig, describe_environment
+from training.torch_cache import ensure_cache_folder
 
 if TYPE_CHECKING:
     from storage import EnvironmentSpec
@@ -34,14 +37,17 @@ def check_run(config: RunConfig) -> tuple[RunConfig, EnvironmentSpec]:
 
     Raises:
         ConfigError: a budget that ends before anything is learnt, more threads than the machine
-            has cores, or another environment than the store's.
+            has cores, a GPU that is not there, an engine that cannot run here, or another
+            environment than the store's.
         SamplingError: a scheme that does not exist.
         EnvironmentNotFoundError: no such environment; close names are listed.
         SchemaMismatchError: the environment has other spaces than the store.
         EmptyViewError: the store holds fewer steps than a batch.
         UnsupportedSpaceError: spaces that cannot be stored, or actions that are not continuous.
     """
+    ensure_cache_folder()
     _check_threads(config.loop.threads)
+    check_engine(config.agent.engine, device_type(config.loop.accelerator))
     if config.replay.store is None:
         _check_budget(config)
     _check_scheme(config.replay.scheme)

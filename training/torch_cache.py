@@ -1,4 +1,4 @@
-"""The folder that torch keeps compiled code in; without one it cannot even step an optimizer."""
+"""The folder that torch keeps compiled code in; without one Lightning cannot even be imported."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ class CacheFolderWarning(UserWarning):
 def ensure_cache_folder() -> None:
     """Falls back to torch's own folder where ``TORCHINDUCTOR_CACHE_DIR`` cannot be written.
 
-    Call it before training: torch makes the folder when it first steps an optimizer, and fails
-    there if it cannot.
+    Call it before Lightning is imported: that makes the folder, and fails if it cannot.
     """
     folder = os.environ.get(_NAME)
     if folder is None:

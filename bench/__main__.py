@@ -6,17 +6,18 @@ import importlib
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from bench.arguments import Arguments
+from bench.circumstances import circumstances
 from bench.comparison import earlier_run, print_comparison
 from bench.effort import FULL, QUICK, Effort
 from bench.figure import Figure
 from bench.plots import draw
 from bench.report import markdown
-from bench.results import FOLDER, BenchError, append
+from bench.results import FOLDER, BenchError, Line, append
 
 NAMES: Final = (
     "appending",
@@ -46,17 +47,23 @@ def main(words: list[str], efforts: tuple[Effort, Effort] = (FULL, QUICK)) -> in
     if unknown:
         parser.error(f"no benchmark {', '.join(unknown)}; there are {', '.join((*NAMES, *CURVES))}")
     effort = efforts[given.quick]
+    names = given.names or (*NAMES, *(CURVES if effort.curves else ()))
     results = given.out / "results.jsonl"
+    lines: list[Line] = []
     try:
         old = None if given.compare is None else earlier_run(given.compare, results)
-        figures = measure(given.names or (*NAMES, *(CURVES if effort.curves else ())), effort)
+        shared = circumstances()
+        for figures in measure(names, effort):
+            lines += append(figures, results, shared)
     except BenchError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    if not figures:
+    except KeyboardInterrupt:
+        print(f"stopped; {len(lines)} figures are in {results}", file=sys.stderr)
+        return 130
+    if not lines:
         print("nothing was measured")
         return 0
-    lines = append(figures, results)
     print(markdown(lines))
     print(
         f"\nappended to {results}; plots: {', '.join(map(str, draw(lines, given.out / 'plots')))}"
@@ -67,17 +74,15 @@ def main(words: list[str], efforts: tuple[Effort, Effort] = (FULL, QUICK)) -> in
     return print_comparison(old, lines)
 
 
-def measure(names: Sequence[str], effort: Effort) -> list[Figure]:
-    """The figures of these benchmarks, in this order."""
+def measure(names: Sequence[str], effort: Effort) -> Iterator[list[Figure]]:
+    """The figures of each of these benchmarks, in this order."""
     load = os.getloadavg()[0]
     if load > BUSY:
         print(f"note: the machine is busy (load {load:.1f}), figures will be off", file=sys.stderr)
-    figures: list[Figure] = []
     for name in names:
         print(f"measuring {name} …", file=sys.stderr)
         with tempfile.TemporaryDirectory(prefix="sharpwave-bench-") as folder:
-            figures += importlib.import_module(f"bench.{name}").measure(Path(folder), effort)
-    return figures
+            yield importlib.import_module(f"bench.{name}").measure(Path(folder), effort)
 
 
 if __name__ == "__main__":

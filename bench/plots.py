@@ -55,14 +55,17 @@ def _ratios(lines: Sequence[Line]) -> Picture:
             axes.plot(line["target"], place, "|", color=_TARGET, markersize=12, markeredgewidth=2)
     axes.axvline(1, color=_GREY, linewidth=0.8)
     axes.set_xscale("log")
-    axes.set_yticks(range(len(lines)), [f"{x['name']}  ÷  {x['limit_name']}" for x in lines])
+    axes.set_yticks(range(len(lines)), [_label(line) for line in lines])
     axes.tick_params(axis="y", labelsize=7)
     axes.invert_yaxis()
-    axes.set_xlabel(
-        "times the cost of the limit (median, quartiles; red: the most that was aimed at)"
-    )
+    axes.set_xlabel("times the cost of the limit; red: the target", fontsize=8)
     axes.grid(axis="x", which="both", alpha=0.25)
     return picture
+
+
+def _label(line: Line) -> str:
+    name: str = line["name"]
+    return name if " beside " in name else f"{name} ÷ {line['limit_name']}"
 
 
 def _curve(lines: Sequence[Line]) -> Picture:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 import time
 import traceback
 from collections.abc import Callable, Iterable
@@ -80,7 +81,7 @@ class Race(AbstractContextManager["Race"]):
     def _start(self, setup: LoopSetup, folder: Path) -> None:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
-        process = context.Process(target=_run, args=(setup, folder, theirs))
+        process = context.Process(target=_live, args=(setup, folder, theirs))
         process.start()
         theirs.close()
         self._loops[setup.name] = (process, ours)
@@ -119,8 +120,14 @@ def _answer(pipe: Connection) -> Any:
     return answer
 
 
+def _live(setup: LoopSetup, folder: Path, pipe: Connection) -> None:
+    """The life of a loop's process; who interrupts the benchmark (Ctrl-C) stops it in order."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _run(setup, folder, pipe)
+
+
 def _run(setup: LoopSetup, folder: Path, pipe: Connection) -> None:
-    """The life of a loop's process: warm up, say so, then a stretch at each call."""
+    """Warms up, says so, then does a stretch at each call."""
     try:
         play(setup, folder, _Turns(pipe, setup))
     except Exception:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from bench.circumstances import circumstances
 from bench.figure import Figure
 
 __all__ = ["FOLDER", "BenchError", "Line", "append", "newest", "read", "runs"]
@@ -34,10 +33,9 @@ class BenchError(Exception):
     """Input that the benchmarks cannot use; the message is one line."""
 
 
-def append(figures: Sequence[Figure], path: Path) -> list[Line]:
-    """Appends one line a figure, all with the same circumstances; the lines."""
-    shared = circumstances()
-    lines = [shared | figure.line() for figure in figures]
+def append(figures: Sequence[Figure], path: Path, shared: Mapping[str, Any]) -> list[Line]:
+    """Appends one line a figure, each with the `circumstances` of its run; the lines."""
+    lines = [dict(shared) | figure.line() for figure in figures]
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8") as file:
         file.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,9 +23,12 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names that were measured; nothing is, and each gives a figure of ratio 2."""
     names: list[str] = []
 
-    def measure(wanted: list[str], effort: Effort) -> list[Figure]:
-        names.extend(wanted)
-        return [Figure.of(name, "µs", [4.0], [2.0], "limit") for name in wanted]
+    def measure(wanted: list[str], effort: Effort) -> Iterator[list[Figure]]:
+        for name in wanted:
+            if name == "parts" and len(wanted) == 2:
+                raise KeyboardInterrupt
+            names.append(name)
+            yield [Figure.of(name, "µs", [4.0], [2.0], "limit")]
 
     monkeypatch.setattr(command, "measure", measure)
     return names
@@ -83,9 +86,19 @@ def test_results_table_and_plots(
     measured: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("acting", "sampling", "--out", str(tmp_path)) == 0
-    assert [line["name"] for line in read(tmp_path / "results.jsonl")] == ["acting", "sampling"]
+    lines = read(tmp_path / "results.jsonl")
+    assert [line["name"] for line in lines] == ["acting", "sampling"]
+    assert lines[0]["run"] == lines[1]["run"]
     assert (tmp_path / "plots" / "ratios.png").stat().st_size > 1000
     assert "| acting | 4 µs | 2 µs | limit | 2 (2–2) | |" in capsys.readouterr().out
+
+
+def test_what_was_measured_before_an_interrupt_is_kept(
+    measured: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("acting", "parts", "--out", str(tmp_path)) == 130
+    assert [line["name"] for line in read(tmp_path / "results.jsonl")] == ["acting"]
+    assert capsys.readouterr().err == f"stopped; 1 figures are in {tmp_path / 'results.jsonl'}\n"
 
 
 @pytest.mark.parametrize(("before", "status"), [(1.0, 1), (2.0, 0)])

@@ -6,14 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench.circumstances import circumstances
 from bench.figure import Figure
 from bench.results import BenchError, Line, append, newest, read, runs
 
 
 def test_what_was_appended_is_read_back_with_its_circumstances(tmp_path: Path) -> None:
     path = tmp_path / "new" / "results.jsonl"
-    first = append([Figure.of("append", "µs", [3.0], [1.0], "arrays")], path)
-    second = append([Figure.of("act", "µs", [4.0], [2.0], "products")], path)
+    first = append([Figure.of("append", "µs", [3.0], [1.0], "arrays")], path, circumstances())
+    second = append([Figure.of("act", "µs", [4.0], [2.0], "products")], path, circumstances())
     lines = read(path)
     assert lines == [*first, *second]
     assert [line["name"] for line in lines] == ["append", "act"]

@@ -15,13 +15,13 @@ from lightning.pytorch.loggers import Logger
 
 from storage.errors import ConfigError
 from training.checkpoint_io import AtomicCheckpointIO
-from training.devices import check_options, check_trainer, device_type
 from training.environment import load_object, make_environment
 from training.first_checkpoint import FirstCheckpoint
 from training.lanes import EnvLanes, Lanes
 from training.metrics import MetricsFile
 from training.offline_experience import OfflineExperience
 from training.online_experience import OnlineExperience
+from training.placement import check_options, check_trainer, device_type
 from training.preflight import check_run
 from training.progress import RunProgress
 from training.quiet import quiet_lightning

@@ -65,3 +65,21 @@ def test_a_first_update_that_breaks_half_way_is_undone(monkeypatch: pytest.Monke
         assert all(
             not tensor.any() for state in optimizer.state.values() for tensor in state.values()
         )
+
+
+def test_compiled_code_is_taken_from_the_cache_by_the_next_engine() -> None:
+    """As a later process does: what dynamo knows of the first engine is forgotten in between."""
+    counters = torch._dynamo.utils.counters
+    hits = []
+    for _ in range(2):
+        torch._dynamo.reset()
+        net = network()
+        stage = VRacerStage(net, PRESETS["ReF-ER"], 0.995)
+        optimizer = make_adam(net.parameters(), learning_rate=1.0)
+        engine = CompiledEngine(stage, dict(net.named_parameters()), optimizer)
+        counters.clear()
+        engine.update(batch(0), schedule())
+        found = counters["aot_autograd"]["autograd_cache_hit"]
+        hits.append(found + counters["inductor"]["fxgraph_cache_hit"])
+    assert hits[1] >= 1
+    assert counters["inductor"]["fxgraph_cache_miss"] == 0

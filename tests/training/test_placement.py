@@ -10,7 +10,7 @@ import torch
 from storage.errors import ConfigError
 from tests.training.tiny import tiny_config
 from training.assembly import trainer
-from training.devices import check_trainer, device_type
+from training.placement import check_trainer, device_type
 from training.preflight import check_run
 
 NO_GPU = pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")

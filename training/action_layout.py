@@ -10,6 +10,7 @@ from storage.spaces import Leaf, action_bounds, flatten_space, nest
 
 if TYPE_CHECKING:
     from gymnasium import Space
+    from numpy.typing import NDArray
 
     from storage.kernel import Floats, Floats32
 
@@ -70,7 +71,7 @@ class _Cast:
         self._shape = leaf.shape
         self._integer = leaf.dtype.kind in "iu"
 
-    def __call__(self, numbers: Floats | Floats32) -> Any:
+    def __call__(self, numbers: NDArray[Any]) -> Any:
         if self._integer:
             numbers = np.rint(numbers)
         return numbers.astype(self._dtype).reshape(self._shape)[()]

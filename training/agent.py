@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from lightning.pytorch import LightningModule
 
-from storage.errors import CheckpointError, ConfigError
+from storage.errors import CheckpointError
 from training.checkpoint import AGENT_KEY, check_environment, check_parameters
 from training.config_file import to_mapping
 from training.counters import Counters
 from training.evaluation import Evaluation
 from training.metrics import RecentReturns
+from training.placement import check_trainer
 from training.plain_state import as_arrays, as_tensors
 from training.progress import Status
 
@@ -117,6 +118,11 @@ class ReplayAgent(LightningModule):
         return self.config.replay.store is None
 
     @property
+    def acting_update(self) -> int:
+        """How many updates the weights that act have seen."""
+        return self.counters.updates
+
+    @property
     def experience_text(self) -> str:
         """What it has been trained for, such as "1,100 steps" or "64 updates on STORE"."""
         if self.acting:
@@ -195,9 +201,9 @@ class ReplayAgent(LightningModule):
         """Binds the engine and opens the experience, after every checkpoint was loaded.
 
         Raises:
-            ConfigError: the trainer uses another device than the CPU, or several.
+            ConfigError: the trainer uses neither one CPU nor one GPU.
         """
-        self._check_devices()
+        check_trainer(self.trainer)
         self.bind(cast("torch.optim.Optimizer", self.optimizers(use_pl_optimizer=False)))
         experience: Experience = cast("Any", self.trainer).datamodule
         experience.begin(self)
@@ -263,15 +269,6 @@ class ReplayAgent(LightningModule):
     def _rounds_between_rows(self) -> int:
         every = self.config.logging.every_steps
         return max(_LEAST_ROUNDS_BETWEEN_ROWS, -(-every // self.config.loop.round_steps))
-
-    def _check_devices(self) -> None:
-        """Acting reads the weights in place, in the host's memory of this process."""
-        if self.device.type != "cpu" or self.trainer.world_size != 1:
-            raise ConfigError(
-                f"the trainer uses {self.trainer.world_size} device(s) of type "
-                f"{self.device.type}; this release trains on one CPU: make it with "
-                "lightning.Trainer(accelerator='cpu', devices=1)"
-            )
 
     def _try_start(self, view: ReplayView) -> None:
         enough = view.n_steps >= self.config.agent.batch_size

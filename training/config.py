@@ -47,10 +47,12 @@ class VRacerConfig:
         discount: Discount factor, in (0, 1].
         learning_rate: Adam's initial rate; annealed by ``refer.annealing``.
         batch_size: Steps in a batch.
-        gradient_clip: Largest norm of the gradient; none when empty.
+        gradient_clip: Largest norm of the gradient; null for none.
         scale_observations: Normalises observations by the replay memory's mean and deviation.
         scale_rewards: Divides rewards by the root mean square over the replay memory.
         scaling_interval: Updates between two moves of the statistics and recounts of far steps.
+        acting_interval: Updates between two copies of the weights from a GPU to the host, where
+            acting happens; on the CPU acting always sees the newest weights.
         engine: What runs the updates: "fused" (gradients by hand), "compiled" (torch.compile),
             "eager", or "auto", the fastest that fits. A resumed run keeps its engine.
         refer: The remember-and-forget rules.
@@ -68,6 +70,7 @@ class VRacerConfig:
     scale_observations: bool = True
     scale_rewards: bool = True
     scaling_interval: int = 1000
+    acting_interval: int = 1
     engine: Literal["auto", "eager", "compiled", "fused"] = "auto"
     refer: ReferSettings = field(default_factory=ReferSettings)
 
@@ -75,7 +78,8 @@ class VRacerConfig:
         sizes = len(self.hidden) > 0 and all(size > 0 for size in self.hidden)
         _require(sizes, f"agent.hidden is {self.hidden}; give at least one positive size")
         _require(0 < self.discount <= 1, f"agent.discount is {self.discount}; it lies in (0, 1]")
-        for name in ("learning_rate", "initial_stdev", "batch_size", "scaling_interval"):
+        positive = ("learning_rate", "initial_stdev", "batch_size", "scaling_interval")
+        for name in (*positive, "acting_interval"):
             value = getattr(self, name)
             _require(value > 0, f"agent.{name} is {value}; it must be positive")
         clip = self.gradient_clip
@@ -87,7 +91,7 @@ class ReplayConfig:
     """The replay memory.
 
     Args:
-        window: Steps of the newest whole episodes that may be sampled (N).
+        window: Steps of the newest whole episodes that may be sampled: the papers' N.
         scheme: How steps are drawn.
         store: Path of an existing store to train from without acting; empty when the run collects.
         overlay: Name of the run's mutable columns; ``main`` belongs to the run that collects.

@@ -86,7 +86,7 @@ class OnlineExperience(Experience):
         collector = self.collector
         end = self._round_end(collector.steps)
         while collector.steps < end:
-            collector.policy_update = agent.counters.updates
+            collector.policy_update = agent.acting_update
             for episode in collector.advance():
                 self.view.admit(episode.record, episode.values)
                 agent.episode_ended(episode.record)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -13,10 +14,8 @@ from storage.spaces import flatten_space
 from training.actor import GaussianActor
 from training.adam import make_adam
 from training.agent import ReplayAgent
-from training.compiled_engine import CompiledEngine
-from training.engine import EagerEngine
-from training.engine_choice import choose_engine, keep_engine
-from training.fused_engine import FusedEngine
+from training.device import HOST, on_host
+from training.engine_making import make_engine
 from training.metrics import effective_fraction, quantiles
 from training.network import VRacerNetwork
 from training.policy import GaussianPolicy
@@ -34,11 +33,12 @@ if TYPE_CHECKING:
     from storage.replay import Batch, RefreshChunk, ReplayView
     from storage.spaces import Leaf
     from training.config import RunConfig
-    from training.engine import Engine
-    from training.engine_choice import EngineName
     from training.stage import Feedback
 
 __all__ = ["VRacer"]
+
+_FED_BACK = ("importance_ratio", "value", "divergence")
+"""Names of the feedback that the replay view stores."""
 
 
 class VRacer(ReplayAgent):
@@ -84,15 +84,20 @@ class VRacer(ReplayAgent):
         self.actor = GaussianActor(self.network, self.observation_scaling, seed=config.seed)
         self.policy = GaussianPolicy(self.actor, spec)
         self._beta = settings.refer.beta_start
-        self._convert = BatchConverter(self.observation_scaling, action_size)
-        self._schedule = ScheduleTensors(*VRACER_SCHEDULE)
+        self._acting_update = 0
         self._feedback: Feedback = {}
-        self._engine_name: EngineName | None = None
+        self._engine_name: str | None = None
+        self._away = False  # whether the weights lie on a device, where acting cannot read them
 
     @property
     def beta(self) -> float:
         """Weight of the improvement in ReF-ER's blend."""
         return self._beta
+
+    @property
+    def acting_update(self) -> int:
+        """How many updates the acting weights have seen; from a GPU they come at intervals."""
+        return self._acting_update if self._away else self.counters.updates
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         """One Adam over all parameters; its rate comes from the schedule."""
@@ -101,10 +106,24 @@ class VRacer(ReplayAgent):
     def bind(self, optimizer: torch.optim.Optimizer) -> None:
         """Prepares the update engine on the optimizer's present state."""
         settings = self.config.agent
-        if self._engine_name is None:
-            self._engine_name = choose_engine(settings.engine, updates=self._planned, fused=True)
-        self._engine = self._make_engine(self._engine_name, cast("torch.optim.Adam", optimizer))
+        refer, discount, clip = settings.refer, settings.discount, settings.gradient_clip
+        self._engine = make_engine(
+            VRacerStage(self.network, refer, discount),
+            dict(self.network.named_parameters()),
+            optimizer,
+            wish=settings.engine,
+            recorded=self._engine_name,
+            updates=self._planned,
+            max_gradient_norm=math.inf if clip is None else clip,
+            closed_form=partial(VRacerGradient, self.network, refer, discount),
+        )
+        self._away = self.device.type != HOST.type
+        self._convert = BatchConverter(
+            self.observation_scaling, self.network.action_size, self.device
+        )
+        self._schedule = ScheduleTensors(*VRACER_SCHEDULE, device=self.device)
         self._schedule.set(reward_scale=self.reward_scaling.value)
+        self._copy_weights()
 
     def start_learning(self, view: ReplayView) -> None:
         """Sets the scales from the whole window, then V, rho and the targets of every step."""
@@ -127,13 +146,8 @@ class VRacer(ReplayAgent):
         self._schedule.set(learning_rate=rate, beta=self._beta, far_bound=bound)
         self._tensors = self._convert(batch)
         feedback = self._engine.update(self._tensors, self._schedule)
-        view.feed_back(
-            batch,
-            importance_ratio=feedback["importance_ratio"].numpy(),
-            value=feedback["value"].numpy(),
-            divergence=feedback["divergence"].numpy(),
-            far_bound=bound,
-        )
+        self._learnt = on_host(feedback, _FED_BACK)
+        view.feed_back(batch, **self._learnt, far_bound=bound)
         self._beta = next_beta(
             refer,
             self._beta,
@@ -147,7 +161,9 @@ class VRacer(ReplayAgent):
             far_fraction=view.far_fraction,
         )
         view.forget()
-        self._feedback = feedback
+        self._feedback, self._engine_name = feedback, self._engine.name
+        if self._away and (done + 1) % settings.acting_interval == 0:
+            self._copy_weights(done + 1)
         if (done + 1) % settings.scaling_interval == 0:
             self._move_scales(view, bound)
 
@@ -157,12 +173,12 @@ class VRacer(ReplayAgent):
         if not feedback:
             return {}
         refer = self.config.agent.refer
-        ratio = feedback["importance_ratio"].numpy()
+        ratio = self._learnt["importance_ratio"]
         return {
             "loss": float(feedback["loss"]),
             "gradient_norm": float(feedback["gradient_norm"]),
-            "divergence": float(feedback["divergence"].mean()),
-            "value": float(feedback["value"].mean()),
+            "divergence": float(self._learnt["divergence"].mean()),
+            "value": float(self._learnt["value"].mean()),
             "stdev": self._mean_stdev(),
             **quantiles("importance_ratio", ratio),
             "effective_sample_fraction": effective_fraction(ratio),
@@ -178,26 +194,18 @@ class VRacer(ReplayAgent):
     def load_learning_state(self, state: dict[str, Any]) -> None:
         """Takes back what :meth:`learning_state` gave."""
         self._beta = state["beta"]
-        recorded = state["engine"]
-        self._engine_name = keep_engine(recorded, self.config.agent.engine) if recorded else None
+        self._engine_name = state["engine"] or None
+
+    def _copy_weights(self, update: int | None = None) -> None:
+        """Take hold of the present weights for acting; from a device they are copied."""
+        self.actor.bind()
+        self._acting_update = self.counters.updates if update is None else update
 
     @property
     def _planned(self) -> int:
         """Updates of the whole run."""
         loop = self.config.loop
         return int((loop.steps - loop.warmup) * loop.updates_per_step)
-
-    def _make_engine(self, name: EngineName, optimizer: torch.optim.Adam) -> Engine:
-        settings = self.config.agent
-        refer, discount = settings.refer, settings.discount
-        clip = math.inf if settings.gradient_clip is None else settings.gradient_clip
-        if name == "fused":
-            gradient = VRacerGradient(self.network, refer, discount)
-            return FusedEngine(gradient, optimizer, max_gradient_norm=clip)
-        kind = EagerEngine if name == "eager" else CompiledEngine
-        stage = VRacerStage(self.network, refer, discount)
-        parameters = dict(self.network.named_parameters())
-        return kind(stage, parameters, optimizer, max_gradient_norm=clip)
 
     def _evaluate(self, chunk: RefreshChunk) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """V and rho of stored rows under the present policy."""

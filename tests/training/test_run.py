@@ -15,7 +15,6 @@ from storage.replay import ReplayView
 from tests.training.tiny import ROUND, WARMUP, differences, rows, run, tiny_config
 from training.assembly import build, trainer
 from training.config import VRacerConfig
-from training.vracer import VRacer
 
 
 def test_counters_metrics_and_a_partial_last_round(tmp_path):
@@ -172,11 +171,15 @@ def test_own_loggers_get_rows_by_class_path(tmp_path):
     assert "gradient_norm" in (tmp_path / "own" / "version_0" / "metrics.csv").read_text()
 
 
-def test_other_devices_are_refused_by_name(tmp_path, monkeypatch):
-    """The actor would go on reading the weights in host memory, which nobody changes there."""
-    monkeypatch.setattr(VRacer, "device", torch.device("meta"))
-    with pytest.raises(ConfigError, match=r"of type meta.*accelerator='cpu'"):
-        run(tiny_config(rounds=8), tmp_path)
+def test_a_trainer_of_one_s_own_is_looked_at(tmp_path):
+    config = tiny_config(rounds=8)
+    own = lightning.Trainer(
+        accelerator="cpu", precision="bf16-mixed", max_epochs=-1, logger=False,
+        enable_checkpointing=False, enable_progress_bar=False, default_root_dir=tmp_path,
+    )  # fmt: skip
+    with pytest.raises(ConfigError, match=r"precision is bf16-mixed.*accelerator='cpu'"):
+        own.fit(*build(config, tmp_path))
+    assert not (tmp_path / "store").exists()
 
 
 def test_trainer_options_win(tmp_path):

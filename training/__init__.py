@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from training.torch_cache import ensure_cache_folder
+
 if TYPE_CHECKING:
     from training.assembly import build, trainer
     from training.checkpoint import load
@@ -24,6 +26,9 @@ _HOMES = {
     "save_config": "training.config_file",
     "trainer": "training.assembly",
 }
+
+
+ensure_cache_folder()
 
 
 def __getattr__(name: str) -> Any:

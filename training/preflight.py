@@ -21,7 +21,6 @@ from training.config_file import from_mapping
 from training.engine_choice import check_engine
 from training.environment import EnvironmentConfig, describe_environment
 from training.placement import device_type
-from training.torch_cache import ensure_cache_folder
 
 if TYPE_CHECKING:
     from storage import EnvironmentSpec
@@ -45,7 +44,6 @@ def check_run(config: RunConfig) -> tuple[RunConfig, EnvironmentSpec]:
         EmptyViewError: the store holds fewer steps than a batch.
         UnsupportedSpaceError: spaces that cannot be stored, or actions that are not continuous.
     """
-    ensure_cache_folder()
     _check_threads(config.loop.threads)
     check_engine(config.agent.engine, device_type(config.loop.accelerator))
     if config.replay.store is None:

@@ -90,6 +90,7 @@ def _panel(axes: Axes, lines: Sequence[Line], unit: str) -> None:
         axes.plot(where, [x["limit"] for x in points], "--", color=color, linewidth=0.8, alpha=0.7)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
+    _plain_numbers(axes)
     places = sorted({line["x"] for line in lines})
     axes.set_xticks(places, [_power(place) for place in places])
     axes.set_xlabel(str(lines[0]["curve"]).rpartition(" against ")[2])
@@ -97,6 +98,17 @@ def _panel(axes: Axes, lines: Sequence[Line], unit: str) -> None:
     axes.grid(which="both", alpha=0.25)
     limits = ", ".join(dict.fromkeys(line["limit_name"] for line in lines))
     axes.legend(fontsize=7, title=f"dashed: {limits}", title_fontsize=7)
+
+
+def _plain_numbers(axes: Axes) -> None:
+    """Numbers up the side as they are; between the powers of ten where there are few of those."""
+    from matplotlib.ticker import StrMethodFormatter
+
+    low, high = axes.get_ylim()
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+    if high < 20 * low:
+        axes.yaxis.set_minor_formatter(StrMethodFormatter("{x:,g}"))
+        axes.tick_params(axis="y", which="minor", labelsize=7)
 
 
 def _power(x: float) -> str:

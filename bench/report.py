@@ -14,13 +14,12 @@ __all__ = ["markdown", "verdict"]
 
 
 def markdown(lines: Sequence[Line]) -> str:
-    """A Markdown table of all figures that are no points of a cost curve."""
-    rows = [
-        "| figure | measured | limit | | ratio | target |",
-        "|---|---|---|---|---|---|",
-    ]
-    rows += [_row(line) for line in lines if "curve" not in line]
-    return "\n".join(rows)
+    """A Markdown table of all figures that are no points of a cost curve; those are for plots."""
+    shown = [_row(line) for line in lines if "curve" not in line]
+    if not shown:
+        return "cost curves only: see the plots"
+    head = ["| figure | measured | limit | | ratio | target |", "|---|---|---|---|---|---|"]
+    return "\n".join(head + shown)
 
 
 def verdict(line: Line) -> str:

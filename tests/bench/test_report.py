@@ -20,7 +20,9 @@ def test_a_table_ready_to_paste(line: Callable[..., Line]) -> None:
 
 
 def test_points_of_curves_are_left_to_the_plots(line: Callable[..., Line]) -> None:
-    assert "update" not in markdown([line("update 32", 1.0, curve="c", series="s", x=32)])
+    point = line("update 32", 1.0, curve="c", series="s", x=32)
+    assert markdown([point]) == "cost curves only: see the plots"
+    assert "update" not in markdown([line("act", 1.0), point])
 
 
 def test_a_missed_target_is_told(line: Callable[..., Line]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from storage.errors import EnvironmentFaultError
 
-__all__ = ["fault", "flag", "reset_parts", "reward_number", "step_parts"]
+__all__ = ["fault", "flag", "process_fault", "reset_parts", "reward_number", "step_parts"]
 
 _RESET = "gymnasium's reset returns the two (observation, info), and info is a dict"
 _STEP = (
@@ -22,6 +23,21 @@ _STEP_PARTS = 5
 def fault(lane: int | None, call: str, error: Exception) -> EnvironmentFaultError:
     """What an environment raised, in one line."""
     return _fault(lane, f"the environment's {call} raised {type(error).__name__}: {error}")
+
+
+def process_fault(lane: int, call: str, code: int | None) -> EnvironmentFaultError:
+    """How the process of an environment ended, by its exit code, and what it was asked for."""
+    if code is None or code >= 0:
+        return _fault(lane, f"the environment's process ended with exit code {code} in its {call}")
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    return _fault(
+        lane,
+        f"the environment's process was killed by {name} in its {call}; SIGKILL is what the system "
+        "sends when memory runs out: take fewer lanes then",
+    )
 
 
 def reset_parts(lane: int, shown: Any) -> tuple[Any, Mapping[str, Any]]:

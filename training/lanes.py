@@ -1,7 +1,9 @@
 """Environment lanes: several episodes side by side behind one small contract.
 
 The collector neither knows vector environments nor autoreset modes; every :class:`Lanes` hides
-them, so that the stored episodes are the same whichever is used.
+them, so that a policy's stored episodes are the same whichever is used. A policy that learns
+meanwhile sees other updates: with separate environments between the steps of two lanes, with a
+vector environment between two steps of all of them.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 
 from storage.errors import ConfigError, SchemaMismatchError
-from training.environment_contract import fault
+from training.lane_processes import LaneProcesses
 from training.lanes import Transition, own_copy
 
 __all__ = ["VectorLanes"]
@@ -37,6 +37,7 @@ class VectorLanes:
 
     def __init__(self, env: VectorEnvironment) -> None:
         self._env = env
+        self._processes = LaneProcesses(env)
         self.n_lanes = env.num_envs
         self.stride = env.num_envs
         self.observation_space = env.single_observation_space
@@ -59,7 +60,7 @@ class VectorLanes:
         try:
             batch, infos = self._env.reset(seed=seeds, options={"reset_mask": mask})  # type: ignore[arg-type]
         except Exception as error:
-            raise fault(lane, f"reset(seed={seed})", error) from error
+            raise self._processes.fault(f"reset(seed={seed})", error, lane) from error
         observations = self._split(batch)
         self._check_others(lane, observations)
         self._observations = observations
@@ -78,7 +79,7 @@ class VectorLanes:
         try:
             batch, rewards, terminated, truncated, infos = self._env.step(batched)
         except Exception as error:
-            raise fault(None, "step", error) from error
+            raise self._processes.fault("step", error) from error
         self._observations = self._split(batch)
         return [
             Transition(
@@ -94,8 +95,8 @@ class VectorLanes:
         ]
 
     def close(self) -> None:
-        """Closes the vector environment."""
-        self._env.close()
+        """Closes the vector environment, and ends its processes even when they do not answer."""
+        self._processes.close()
 
     def _start_all(self, seed: int) -> None:
         """Masked resets need environments that were reset once; the first reset takes them all."""
@@ -103,7 +104,7 @@ class VectorLanes:
             try:
                 batch, _ = self._env.reset(seed=[seed] * self.n_lanes)  # type: ignore[arg-type]
             except Exception as error:
-                raise fault(None, f"reset(seed={seed})", error) from error
+                raise self._processes.fault(f"reset(seed={seed})", error) from error
             self._observations = self._split(batch)
 
     def _split(self, batch: Any) -> list[Any]:

@@ -5,7 +5,7 @@ from functools import partial
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
 import storage
 from storage import Ending, EnvironmentSpec
@@ -66,12 +66,14 @@ def test_an_episode_is_stored_as_it_was_lived(tmp_path):
 
 
 @pytest.mark.parametrize("mode", AutoresetMode)
-def test_lanes_of_lengths_2_3_5_give_the_same_store_in_every_autoreset_mode(tmp_path, mode):
+@pytest.mark.parametrize("kind", [SyncVectorEnv, AsyncVectorEnv])
+def test_lanes_of_lengths_2_3_5_give_the_same_store_in_every_autoreset_mode(tmp_path, kind, mode):
     """Thirty vector steps; no dummy step is stored, next observations are the true final ones."""
     lengths = (2, 3, 5)
     _collect(tmp_path / "a", EnvLanes(_makers(lengths)), 90)
-    vector = VectorLanes(SyncVectorEnv(_makers(lengths), autoreset_mode=mode))
+    vector = VectorLanes(kind(_makers(lengths), autoreset_mode=mode))
     _collect(tmp_path / "b", vector, 90)
+    vector.close()
     assert storage.content_hash(tmp_path / "a") == storage.content_hash(tmp_path / "b")
     store = storage.open(tmp_path / "b")
     assert store.n_steps == 90

@@ -49,6 +49,13 @@ def _numbers(line: Lane, reward: Any, behaviour_kind: Any) -> tuple[float, int]:
         raise misfit(line, error) from error
 
 
+def _load_arrow() -> None:
+    """Import what commits need: an interrupt within an import would spoil it for good."""
+    import pyarrow as pa
+
+    pa.array(np.zeros(1))  # imports pandas where it is installed
+
+
 def _attempt(call: Callable[[], object], errors: list[BaseException]) -> None:
     """Call, and once more when something but an error of the store interrupted it."""
     for _ in range(2):
@@ -82,6 +89,7 @@ class Writer:
         continue_from: StorePosition | None = None,
         on_close: Callable[[], object] | None = None,
     ) -> None:
+        _load_arrow()
         self._family_kind = _FAMILY_KIND[schema.behaviour_family]
         self._paths = paths
         self._schema = schema

@@ -290,3 +290,15 @@ def test_ctrl_c_at_many_random_instants(store: storage.Store) -> None:
     rng = np.random.default_rng(1)
     for _ in range(40):
         ctrl_c(store, float(rng.uniform(0.0, 0.3)))
+
+
+def test_nothing_is_imported_for_the_first_time_by_a_commit(store: storage.Store) -> None:
+    """An interrupt within the import of Arrow left it broken, and every later commit failed."""
+    code = COLLECT.replace("range(10**9)", "range(2)").replace(
+        'print("ready", flush=True)', "before = set(sys.modules)"
+    )
+    code += "\nprint(sorted(set(sys.modules) - before))"
+    told = subprocess.run(
+        [sys.executable, "-c", code, str(store.path)], capture_output=True, text=True, check=True
+    )
+    assert "[]" == told.stdout.splitlines()[-1]

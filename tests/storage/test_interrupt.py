@@ -301,4 +301,4 @@ def test_nothing_is_imported_for_the_first_time_by_a_commit(store: storage.Store
     told = subprocess.run(
         [sys.executable, "-c", code, str(store.path)], capture_output=True, text=True, check=True
     )
-    assert "[]" == told.stdout.splitlines()[-1]
+    assert told.stdout.splitlines()[-1] == "[]"

@@ -6,13 +6,14 @@ from pathlib import Path
 
 from bench.effort import Effort
 from bench.figure import Figure
-from bench.loop_setup import ENVIRONMENT, STRETCH, LoopSetup
-from bench.race import Race
+from bench.loop_setup import ENVIRONMENT, STRETCH, Frame, LoopSetup
+from bench.race import Race, Stretch
 from bench.timing import alternate
 
 __all__ = ["measure"]
 
 _TARGET = 1.03
+_RACES = 4
 _ROWS = (
     ("Lightning", "fit", "direct", "the same rounds without a Trainer"),
     ("logs, checkpoints and bar", "whole", "fit", "Trainer.fit without them"),
@@ -24,14 +25,17 @@ def measure(folder: Path, effort: Effort) -> list[Figure]:
 
     All three loops have one seed and do the same work, bit for bit. Processor time is given as
     well, which other programs of the machine disturb less; waiting for the disk is not in it.
+    Where a process's memory happens to lie makes a loop some two per cent faster or slower for as
+    long as it lives: hence several races, each in new processes.
     """
-    setups = [
-        LoopSetup("direct", frame="direct"),
-        LoopSetup("fit", frame="fit"),
-        LoopSetup("whole", frame="whole"),
-    ]
-    with Race(setups, folder) as race:
-        samples = alternate(race.works, effort.repeats(24, least=4), warm=1)
+    frames: tuple[Frame, ...] = ("direct", "fit", "whole")
+    setups = [LoopSetup(frame, frame=frame) for frame in frames]
+    samples: dict[str, list[Stretch]] = {frame: [] for frame in frames}
+    for number in range(effort.repeats(_RACES, least=2)):
+        with Race(setups, folder / f"race-{number}") as race:
+            done = alternate(race.works, effort.repeats(8), warm=1)
+        for name, stretches in done.items():
+            samples[name] += stretches
     figures = []
     for cpu in (False, True):
         times = {

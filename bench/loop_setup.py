@@ -20,7 +20,7 @@ from training.progress import RunProgress
 if TYPE_CHECKING:
     import lightning
 
-__all__ = ["ACTIONS", "ENVIRONMENT", "OBSERVATIONS", "STRETCH", "LoopSetup", "play"]
+__all__ = ["ACTIONS", "ENVIRONMENT", "OBSERVATIONS", "STRETCH", "Frame", "LoopSetup", "play"]
 
 ENVIRONMENT: Final = "Hopper-v5"
 OBSERVATIONS: Final = 11

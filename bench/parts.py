@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ __all__ = ["measure"]
 _TARGET = 1 / 0.75
 _EPISODES = 12
 _BLOCK = 64
+_PASSES = 5
 
 
 def measure(folder: Path, effort: Effort) -> list[Figure]:
@@ -70,7 +72,10 @@ class _Turns(Callback):
             steps, clock = self._began
             taken = time.perf_counter() - clock
             self.rates.append((agent.environment_steps - steps) / taken)
-            self.parts.append(self._parts.microseconds())
+            passes = [self._parts.microseconds() for _ in range(_PASSES)]
+            self.parts.append(
+                {name: statistics.median(each[name] for each in passes) for name in passes[0]}
+            )
         self._left = self._setup.rounds
         self._began = (agent.environment_steps, time.perf_counter())
         return len(self.rates) < self._repeats

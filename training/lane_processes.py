@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import threading
-import warnings
+import time
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any
@@ -48,22 +47,32 @@ class Undisturbed:
 
 
 class LaneProcesses:
-    """What a vector environment's processes did; none where it has none.
+    """Asks a vector environment, and sees to its processes; most vector environments have none.
 
     Args:
-        env: The vector environment; its ``processes``, one a lane, are those of gymnasium's
-            ``AsyncVectorEnv``, and so are its ``parent_pipes``, None for a lane that raised.
+        env: The vector environment. Its ``processes`` and ``parent_pipes``, one a lane, are those
+            of gymnasium's ``AsyncVectorEnv``; a pipe is None when its lane raised an error.
     """
 
     def __init__(self, env: Any) -> None:
         self._env = env
-        self._one_died = False
-        self._processes: list[BaseProcess] = list(getattr(env, "processes", ()))
+        forked = hasattr(env, "parent_pipes")
+        self._processes: list[BaseProcess] = list(env.processes) if forked else []
 
-    def fault(self, call: str, error: Exception, lane: int | None = None) -> EnvironmentFaultError:
-        """The error for what ``call`` raised; ``lane`` is named where no other is known to fail."""
-        pipes = getattr(self._env, "parent_pipes", ())
-        raised = next((lane for lane, pipe in enumerate(pipes) if pipe is None), None)
+    def ask(self, call: str, lane: int | None, function: Callable[[], Any]) -> Any:
+        """What ``function``, a call of the environment, gives.
+
+        Raises:
+            EnvironmentFaultError: it failed; the lane that did is named, or else ``lane``.
+        """
+        try:
+            return function()
+        except Exception as error:
+            raise self._fault(call, error, lane) from error
+
+    def _fault(self, call: str, error: Exception, lane: int | None) -> EnvironmentFaultError:
+        pipes = self._env.parent_pipes if self._processes else ()
+        raised = next((number for number, pipe in enumerate(pipes) if pipe is None), None)
         if raised is not None:
             # The error was made anew in this process, around the one that the lane sent.
             cause = error.args[0] if len(error.args) == 1 else None
@@ -73,31 +82,38 @@ class LaneProcesses:
             for number, process in enumerate(self._processes):
                 if process.sentinel in died:
                     process.join(_PATIENCE)
-                    self._one_died = True
                     return process_fault(number, call, process.exitcode)
         return fault(lane, call, error)
 
     def close(self) -> None:
-        """Close the environment; no process of it is left, whatever it and its lanes do.
-
-        An interrupt meanwhile, be it that of a lane, only ends the waiting.
-        """
+        """Close the environment; no process of it is left, whatever it and its lanes do."""
         if not self._processes:
             self._env.close()
-            return
-        if self._one_died:
-            self._kill()  # gymnasium would wait for answers that were taken already
-        watch = threading.Timer(_PATIENCE, self._kill)
-        watch.start()
-        with warnings.catch_warnings(), contextlib.suppress(Exception, KeyboardInterrupt):
-            warnings.simplefilter("ignore")
-            self._env.close()
-        watch.cancel()
-        self._kill()
-        for process in self._processes:
-            process.join()
-        self._env.closed = True
+        elif not self._env.closed:
+            try:
+                self._dismiss()
+            finally:
+                for process in self._processes:
+                    process.kill()
+                    process.join()
+                self._env.closed = True
 
-    def _kill(self) -> None:
-        for process in self._processes:
-            process.kill()
+    def _dismiss(self) -> None:
+        """Let every lane close its environment, for as long as patience lasts.
+
+        gymnasium's own way waits for one answer of each lane: for ever where an interrupt came
+        after some were taken, or where a lane is dead.
+        """
+        pipes = [pipe for pipe in self._env.parent_pipes if pipe is not None]
+        for pipe in pipes:
+            with contextlib.suppress(OSError):
+                pipe.send(("close", None))
+        deadline = time.monotonic() + _PATIENCE
+        while pipes and (left := deadline - time.monotonic()) > 0:
+            answered: list[Any] = wait(pipes, left)
+            for pipe in answered:
+                try:
+                    pipe.recv()
+                except (EOFError, OSError):
+                    pipe.close()
+                    pipes.remove(pipe)

@@ -57,10 +57,12 @@ class VectorLanes:
         seeds[lane] = seed
         mask = np.zeros(self.n_lanes, np.bool_)
         mask[lane] = True
-        try:
-            batch, infos = self._env.reset(seed=seeds, options={"reset_mask": mask})  # type: ignore[arg-type]
-        except Exception as error:
-            raise self._processes.fault(f"reset(seed={seed})", error, lane) from error
+        options = {"reset_mask": mask}
+        batch, infos = self._processes.ask(
+            f"reset(seed={seed})",
+            lane,
+            lambda: self._env.reset(seed=seeds, options=options),  # type: ignore[arg-type]
+        )
         observations = self._split(batch)
         self._check_others(lane, observations)
         self._observations = observations
@@ -76,10 +78,9 @@ class VectorLanes:
         # A new array each time: an environment may keep its action until its next step.
         fresh: Any = create_empty_array(self.action_space, self.n_lanes)
         batched = concatenate(self.action_space, list(actions), fresh)
-        try:
-            batch, rewards, terminated, truncated, infos = self._env.step(batched)
-        except Exception as error:
-            raise self._processes.fault("step", error) from error
+        batch, rewards, terminated, truncated, infos = self._processes.ask(
+            "step", None, lambda: self._env.step(batched)
+        )
         self._observations = self._split(batch)
         return [
             Transition(
@@ -101,10 +102,11 @@ class VectorLanes:
     def _start_all(self, seed: int) -> None:
         """Masked resets need environments that were reset once; the first reset takes them all."""
         if self._observations is None:
-            try:
-                batch, _ = self._env.reset(seed=[seed] * self.n_lanes)  # type: ignore[arg-type]
-            except Exception as error:
-                raise self._processes.fault(f"reset(seed={seed})", error) from error
+            batch, _ = self._processes.ask(
+                f"reset(seed={seed})",
+                None,
+                lambda: self._env.reset(seed=[seed] * self.n_lanes),  # type: ignore[arg-type]
+            )
             self._observations = self._split(batch)
 
     def _split(self, batch: Any) -> list[Any]:

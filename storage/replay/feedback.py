@@ -27,12 +27,12 @@ from storage.kernel import (
     store_f4,
     store_u1,
 )
+from storage.replay.sweeps import sweep_touched
 from storage.replay.tables import (
     DIVERGENCE,
     FAR,
     FAR_STEPS,
     LENGTH,
-    MASK,
     RATIO,
     REWARD,
     SEGMENT,
@@ -81,24 +81,6 @@ def _store_step(
 
 
 @kernel
-def _sweep_touched(
-    episodes: Integers, segments: Integers, keys: Integers, settings: Floats, early: bool
-) -> None:
-    """Sweep each episode of the sorted keys (episode slot << 32 | t) from its latest step.
-
-    Where a sweep stops early it goes on at the next earlier step of the batch.
-    """
-    i = keys.size - 1
-    while i >= 0:
-        episode = keys[i] >> 32
-        slot, start = episodes[episode, SEGMENT], episodes[episode, START]
-        lowest = sweep(segments, slot, start, keys[i] & MASK, settings, early)
-        covered = episode << 32 | lowest
-        while i >= 0 and keys[i] >= covered:
-            i -= 1
-
-
-@kernel
 def apply_feedback(
     episodes: Integers,
     segments: Integers,
@@ -107,7 +89,6 @@ def apply_feedback(
     rows: Integers,
     values: tuple[Floats32, Floats32, Floats32],
     settings: Floats,
-    early: bool,
 ) -> tuple[Index, Index]:
     """Store feed-back and sweep; gives (steps applied, change of the far count).
 
@@ -141,7 +122,7 @@ def apply_feedback(
     if value.size or ratio.size:
         touched = keys[:applied]
         touched.sort()
-        _sweep_touched(episodes, segments, touched, settings, early)
+        sweep_touched(episodes, segments, touched, settings)
     return applied, change
 
 

@@ -41,6 +41,7 @@ __all__ = [
     "recompute_targets",
     "set_closing_target",
     "sweep",
+    "sweep_two",
     "target_of",
     "value_targets",
 ]
@@ -74,6 +75,36 @@ def value_targets(
 
 
 @kernel
+def _columns(segments: Integers, slot: Index, row: Index) -> tuple[Index, Index, Index, Index]:
+    """Addresses of reward, ratio, value and target at a row."""
+    return (
+        segments[slot, REWARD] + 8 * row,
+        segments[slot, RATIO] + 4 * row,
+        segments[slot, VALUE] + 4 * row,
+        segments[slot, TARGET] + 4 * row,
+    )
+
+
+@kernel
+def _renew(
+    columns: tuple[Index, Index, Index, Index],
+    t: Index,
+    following: np.float32,
+    discount: float,
+    scale: float,
+) -> tuple[np.float32, bool]:
+    """Store the target of step t; gives it, and whether its bits were there already."""
+    rewards, ratios, values, targets = columns
+    reward = load_f8(rewards + 8 * t) / scale
+    ratio = np.float64(load_f4(ratios + 4 * t))
+    value = np.float64(load_f4(values + 4 * t))
+    target = np.float32(target_of(reward, ratio, value, np.float64(following), discount))
+    before = load_i4(targets + 4 * t)
+    store_f4(targets + 4 * t, target)
+    return target, load_i4(targets + 4 * t) == before
+
+
+@kernel
 def sweep(
     segments: Integers, slot: Index, start: Index, last: Index, settings: Floats, early: bool
 ) -> Index:
@@ -82,23 +113,41 @@ def sweep(
     With `early`, stop at the first step whose stored bits come out unchanged. Gives the smallest
     step that was recomputed. `settings` is (far bound, discount, reward scale).
     """
-    discount = settings[1]
-    scale = settings[2]
-    rewards = segments[slot, REWARD] + 8 * start
-    ratios = segments[slot, RATIO] + 4 * start
-    values = segments[slot, VALUE] + 4 * start
-    targets = segments[slot, TARGET] + 4 * start
-    following = load_f4(targets + 4 * (last + 1))
+    columns, discount, scale = _columns(segments, slot, start), settings[1], settings[2]
+    following = load_f4(columns[3] + 4 * (last + 1))
     for t in range(last, -1, -1):
-        reward = load_f8(rewards + 8 * t) / scale
-        ratio = np.float64(load_f4(ratios + 4 * t))
-        value = np.float64(load_f4(values + 4 * t))
-        following = np.float32(target_of(reward, ratio, value, np.float64(following), discount))
-        before = load_i4(targets + 4 * t)
-        store_f4(targets + 4 * t, following)
-        if early and load_i4(targets + 4 * t) == before:
+        following, same = _renew(columns, t, following, discount, scale)
+        if same and early:
             return t
     return 0
+
+
+@kernel
+def sweep_two(
+    segments: Integers,
+    slots: tuple[Index, Index],
+    starts: tuple[Index, Index],
+    lasts: tuple[Index, Index],
+    settings: Floats,
+) -> tuple[Index, bool, bool]:
+    """Early-stopping sweeps of two episodes side by side, until one of them ends.
+
+    A sweep waits for the rounding of each target before the next; two of them share the waiting.
+    Gives how many steps of both were recomputed, at least one, and which sweeps have ended.
+    """
+    discount, scale = settings[1], settings[2]
+    last, other_last = lasts
+    columns = _columns(segments, slots[0], starts[0])
+    other_columns = _columns(segments, slots[1], starts[1])
+    following = load_f4(columns[3] + 4 * (last + 1))
+    other = load_f4(other_columns[3] + 4 * (other_last + 1))
+    most = min(last, other_last) + 1
+    for done in range(most):
+        following, same = _renew(columns, last - done, following, discount, scale)
+        other, other_same = _renew(other_columns, other_last - done, other, discount, scale)
+        if same or other_same:
+            return done + 1, same or done == last, other_same or done == other_last
+    return most, most > last, most > other_last
 
 
 @kernel

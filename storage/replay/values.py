@@ -147,7 +147,6 @@ class WindowValues:
             batch.row,
             values,
             self._settings,
-            True,
         )
         self._n_far += change
         return Feedback(applied, size - applied)

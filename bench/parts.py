@@ -15,19 +15,23 @@ from bench.effort import Effort
 from bench.figure import Figure, Spread
 from bench.inside import Tap, engine_of
 from bench.loop_setup import ENVIRONMENT, LoopSetup, play
+from bench.stopwatches import Stopwatches
 from training.environment import make_environment
 from training.scaling import flat_rows
 
 __all__ = ["measure"]
 
 _TARGET = 1 / 0.75
+_AROUND = 1.06
+"""Three per cent for Lightning, three for logs, checkpoints and bar."""
 _EPISODES = 12
 _BLOCK = 64
 _PASSES = 5
+_ROUND = "round"
 
 
 def measure(folder: Path, effort: Effort) -> list[Figure]:
-    """Steps a second of the loop, beside one over the sum of its parts measured alone."""
+    """The loop beside the sum of its parts measured alone, and a step beside its round."""
     setup = LoopSetup("whole")
     turns = _Turns(setup, effort.repeats(12))
     play(setup, folder, turns, turns)
@@ -37,6 +41,15 @@ def measure(folder: Path, effort: Effort) -> list[Figure]:
     }
     return [
         Figure.of(
+            "a step, beside its round",
+            "µs",
+            [1e6 / rate for rate in turns.rates],
+            turns.rounds,
+            "the same round, without what Lightning does around it",
+            target=_AROUND,
+            details={"environment": ENVIRONMENT},
+        ),
+        Figure.of(
             "loop, beside its parts",
             "steps/s",
             turns.rates,
@@ -44,7 +57,7 @@ def measure(folder: Path, effort: Effort) -> list[Figure]:
             "environment, act, sample, update and feed-back, each alone",
             target=_TARGET,
             details={"environment": ENVIRONMENT, "microseconds": each},
-        )
+        ),
     ]
 
 
@@ -53,13 +66,17 @@ class _Turns(Callback):
 
     def __init__(self, setup: LoopSetup, repeats: int) -> None:
         self.rates: list[float] = []
+        self.rounds: list[float] = []
+        """Microseconds a step within rounds."""
         self.parts: list[dict[str, float]] = []
         self._setup = setup
         self._repeats = repeats
         self._left = 0
+        self._watches = Stopwatches()
         self._began: tuple[int, float] | None = None
 
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
+        self._watches.put_on(trainer.datamodule, "play_round", _ROUND)
         self._parts = _Parts(pl_module, trainer.datamodule, trainer.optimizers[0])
 
     def __call__(self, agent: Any) -> bool:
@@ -71,12 +88,15 @@ class _Turns(Callback):
         if self._began is not None:
             steps, clock = self._began
             taken = time.perf_counter() - clock
-            self.rates.append((agent.environment_steps - steps) / taken)
+            done = agent.environment_steps - steps
+            self.rates.append(done / taken)
+            self.rounds.append(self._watches.taken[_ROUND] / 1e3 / done)
             passes = [self._parts.microseconds() for _ in range(_PASSES)]
             self.parts.append(
                 {name: statistics.median(each[name] for each in passes) for name in passes[0]}
             )
         self._left = self._setup.rounds
+        self._watches.taken[_ROUND] = 0
         self._began = (agent.environment_steps, time.perf_counter())
         return len(self.rates) < self._repeats
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,11 +16,12 @@ from lightning.pytorch.callbacks import Callback
 
 from bench.arguments import Arguments
 from bench.figure import Spread
-from bench.inside import converter_of, engine_of, lanes_of, replace_method, writer_of
+from bench.inside import converter_of, engine_of, lanes_of, writer_of
 from bench.loop_setup import LoopSetup, play
 from bench.profile_plot import draw
+from bench.stopwatches import Stopwatches
 
-__all__ = ["PARTS", "REST", "Stopwatches", "main", "profile"]
+__all__ = ["PARTS", "REST", "main", "profile"]
 
 PICTURE: Final = Path(__file__).parents[1] / "docs" / "images" / "performance-step.png"
 PARTS: Final = (
@@ -38,37 +38,6 @@ PARTS: Final = (
     "other of the update",
 )
 REST: Final = "Lightning, logs, checkpoints"
-
-
-class Stopwatches:
-    """Times of nested parts, each without what runs inside it in parts of its own."""
-
-    def __init__(self, clock: Callable[[], int] = time.perf_counter_ns) -> None:
-        self.taken: dict[str, int] = {}
-        """Nanoseconds so far, by part."""
-        self.calls: dict[str, int] = {}
-        self._clock = clock
-        self._inner = [0]
-
-    def put_on(self, owner: Any, name: str, part: str) -> None:
-        """Times every call of an instance's method from now on."""
-        method = getattr(owner, name)
-        self.taken.setdefault(part, 0)
-        self.calls.setdefault(part, 0)
-        taken, calls, inner, clock = self.taken, self.calls, self._inner, self._clock
-
-        def timed(*arguments: Any, **keywords: Any) -> Any:
-            inner.append(0)
-            start = clock()
-            try:
-                return method(*arguments, **keywords)
-            finally:
-                whole = clock() - start
-                taken[part] += whole - inner.pop()
-                calls[part] += 1
-                inner[-1] += whole
-
-        replace_method(owner, name, timed)
 
 
 class _Profile(Callback):

@@ -17,6 +17,7 @@ from storage.errors import ConfigError
 from training.checkpoint_io import AtomicCheckpointIO
 from training.environment import load_object, make_environment
 from training.first_checkpoint import FirstCheckpoint
+from training.lane_processes import Undisturbed
 from training.lanes import EnvLanes, Lanes
 from training.metrics import MetricsFile
 from training.offline_experience import OfflineExperience
@@ -81,8 +82,10 @@ def make_lanes(config: RunConfig) -> Lanes:
     makers = [partial(make_environment, config.environment)] * loop.lanes
     if loop.lane_kind == "serial":
         return EnvLanes(makers)
-    vector: Any = SyncVectorEnv if loop.lane_kind == "sync" else AsyncVectorEnv
-    return VectorLanes(vector(makers, autoreset_mode=AutoresetMode.DISABLED))
+    if loop.lane_kind == "sync":
+        return VectorLanes(SyncVectorEnv(makers, autoreset_mode=AutoresetMode.DISABLED))
+    undisturbed = [Undisturbed(make) for make in makers]
+    return VectorLanes(AsyncVectorEnv(undisturbed, autoreset_mode=AutoresetMode.DISABLED))
 
 
 def run_directory(config: RunConfig, run_dir: Path | str | None) -> Path:

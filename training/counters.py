@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 __all__ = ["Counters"]
 
+_ROUNDING = 1.0 + 2.0**-50
+"""So that 0.29 updates a step make 29 in 100 steps, although 0.29 * 100 is a little less."""
+
 
 @dataclass(slots=True)
 class Counters:
@@ -31,7 +34,8 @@ class Counters:
         if self.origin_steps < 0:
             return 0
         steps = self.environment_steps - self.origin_steps
-        return self.origin_updates + math.floor(steps * self.ratio) - self.updates
+        owed = math.floor(steps * self.ratio * _ROUNDING)
+        return self.origin_updates + owed - self.updates
 
     def start(self, ratio: float) -> None:
         """Counts updates from here on with ``ratio`` to the environment steps."""

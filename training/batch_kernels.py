@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from storage.kernel import Bytes, Floats, Floats32, kernel
 from training.behaviour import describe_behaviour
 
-__all__ = ["fill_batch"]
+__all__ = ["any_truncated", "fill_batch"]
 
 
 @kernel
@@ -41,3 +42,12 @@ def fill_batch(
         target[i] = given[1][i]
         weight[i] = given[2][i]
     return describe_behaviour(raw_action, behaviour, kind, mean, stdev, log_density)
+
+
+@kernel
+def any_truncated(truncated: NDArray[np.bool_], terminated: NDArray[np.bool_]) -> bool:
+    """Whether a step, (B,), was cut without ending in a terminal state."""
+    found = False
+    for i in range(truncated.size):
+        found |= truncated[i] and not terminated[i]
+    return found

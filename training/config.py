@@ -215,7 +215,7 @@ class CheckpointConfig:
         every_steps: Environment steps between two checkpoints, rounded to whole rounds.
     """
 
-    every_steps: int = 2_000
+    every_steps: int = 5_000
 
     def __post_init__(self) -> None:
         steps = self.every_steps

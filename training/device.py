@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-__all__ = ["HOST", "MirroredBlock", "arrays_of", "on_host"]
+__all__ = ["HOST", "HostReader", "MirroredBlock", "arrays_of"]
 
 HOST: Final = torch.device("cpu")
 
@@ -37,12 +37,29 @@ class MirroredBlock:
             self.there.copy_(self.host, non_blocking=True)
 
 
-def on_host(tensors: Mapping[str, Tensor], names: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-    """Some tensors of one shape as arrays, by one copy where they lie on a device."""
-    if tensors[names[0]].device.type == HOST.type:
-        return {name: tensors[name].numpy() for name in names}
-    rows = torch.stack([tensors[name] for name in names]).cpu().numpy()
-    return dict(zip(names, rows, strict=True))
+class HostReader:
+    """Reads some tensors of one shape, by one copy where they lie on a device.
+
+    On the host it gives their own memory, and gives the same arrays as long as the first tensor is
+    the same object: an engine that reuses one of its tensors reuses all of them.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = tuple(names)
+        self._first: Tensor | None = None
+        self._arrays: dict[str, NDArray[np.float32]] = {}
+
+    def __call__(self, tensors: Mapping[str, Tensor]) -> dict[str, NDArray[np.float32]]:
+        """Arrays by name."""
+        names, first = self._names, tensors[self._names[0]]
+        if first is self._first:
+            return self._arrays
+        if first.device.type != HOST.type:
+            rows = torch.stack([tensors[name] for name in names]).cpu().numpy()
+            return dict(zip(names, rows, strict=True))
+        self._first = first
+        self._arrays = {name: tensors[name].numpy() for name in names}
+        return self._arrays
 
 
 def arrays_of(tensors: Sequence[Tensor]) -> list[NDArray[Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
 import torch
 
 from storage.errors import ConfigError
@@ -79,7 +80,8 @@ class FusedEngine:
         self._gradients = {tensor: padded(*_shape(tensor)) for tensor in self._tensors}
         self._gradient = tuple(self._gradients.values())
         self._passes: dict[int, MlpPass] = {}
-        self._loss, self._norm = torch.zeros(2).unbind()
+        self._numbers = np.zeros(2, np.float32)
+        self._loss, self._norm = torch.from_numpy(self._numbers).unbind()
         self.bind()
 
     def bind(self) -> None:
@@ -101,8 +103,8 @@ class FusedEngine:
         passes.backward()
         norm = gradient_norm(self._parameters, self._gradient)
         self._step(norm, schedule["learning_rate"].item())
-        feedback["loss"] = self._loss.fill_(loss)
-        feedback["gradient_norm"] = self._norm.fill_(norm)
+        self._numbers[0], self._numbers[1] = loss, norm
+        feedback["loss"], feedback["gradient_norm"] = self._loss, self._norm
         return feedback
 
     def _pass(self, size: int) -> MlpPass:

@@ -60,7 +60,8 @@ class BatchConverter:
     def __init__(
         self, scaling: ObservationScaling, action_size: int, device: torch.device = HOST
     ) -> None:
-        self._scaling = scaling
+        self._statistics = scaling.statistics.numpy()
+        self._state_size = scaling.size
         self._action_size = action_size
         self._device = device
         self._size = 0
@@ -76,7 +77,7 @@ class BatchConverter:
             self._allocate(len(batch.reward))
         bad = fill_batch(
             flat_rows(batch.observation),
-            self._scaling.statistics.numpy(),
+            self._statistics,
             batch.raw_action,
             batch.behaviour,
             batch.behaviour_kind,
@@ -112,7 +113,7 @@ class BatchConverter:
     def _shapes(self, size: int) -> list[tuple[int, ...]]:
         """Shapes of the fields of a `TensorBatch`, in their order."""
         vector, action = (size,), (size, self._action_size)
-        state = (size, self._scaling.size)
+        state = (size, self._state_size)
         return [state, action, vector, vector, action, action, vector, vector]
 
 

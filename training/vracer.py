@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,8 @@ from storage.spaces import flatten_space
 from training.actor import GaussianActor
 from training.adam import make_adam
 from training.agent import ReplayAgent
-from training.device import HOST, on_host
+from training.batch_kernels import any_truncated
+from training.device import HOST, HostReader
 from training.engine_making import make_engine
 from training.metrics import effective_fraction, quantiles
 from training.network import VRacerNetwork
@@ -34,11 +36,26 @@ if TYPE_CHECKING:
     from storage.spaces import Leaf
     from training.config import RunConfig
     from training.stage import Feedback
+    from training.tensor_batch import TensorBatch
 
 __all__ = ["VRacer"]
 
 _FED_BACK = ("importance_ratio", "value", "divergence")
 """Names of the feedback that the replay view stores."""
+
+
+@dataclass(slots=True)
+class _Newest:
+    """What every update replaces; apart, because setting attributes of a module is slow."""
+
+    beta: float
+    engine: str | None = None
+    """Name of the engine that has run updates; None before the first."""
+    acting_update: int = 0
+    """Updates that the weights copied for acting have seen."""
+    batch: TensorBatch | None = None
+    feedback: Feedback = field(default_factory=dict)
+    learnt: dict[str, NDArray[np.float32]] = field(default_factory=dict)
 
 
 class VRacer(ReplayAgent):
@@ -83,21 +100,19 @@ class VRacer(ReplayAgent):
         self.reward_scaling = RewardScaling()
         self.actor = GaussianActor(self.network, self.observation_scaling, seed=config.seed)
         self.policy = GaussianPolicy(self.actor, spec)
-        self._beta = settings.refer.beta_start
-        self._acting_update = 0
-        self._feedback: Feedback = {}
-        self._engine_name: str | None = None
+        self._newest = _Newest(settings.refer.beta_start)
+        self._read = HostReader(_FED_BACK)
         self._away = False  # whether the weights lie on a device, where acting cannot read them
 
     @property
     def beta(self) -> float:
         """Weight of the improvement in ReF-ER's blend."""
-        return self._beta
+        return self._newest.beta
 
     @property
     def acting_update(self) -> int:
         """How many updates the acting weights have seen; from a GPU they come at intervals."""
-        return self._acting_update if self._away else self.counters.updates
+        return self._newest.acting_update if self._away else self.counters.updates
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         """One Adam over all parameters; its rate comes from the schedule."""
@@ -112,7 +127,7 @@ class VRacer(ReplayAgent):
             dict(self.network.named_parameters()),
             optimizer,
             wish=settings.engine,
-            recorded=self._engine_name,
+            recorded=self._newest.engine,
             updates=self._planned,
             max_gradient_norm=math.inf if clip is None else clip,
             closed_form=partial(VRacerGradient, self.network, refer, discount),
@@ -138,19 +153,21 @@ class VRacer(ReplayAgent):
 
     def update(self, view: ReplayView) -> None:
         """One gradient step with its feed-back, in the order of the reference's iteration."""
-        settings, refer, done = self.config.agent, self.config.agent.refer, self.counters.updates
+        settings, done, newest = self.config.agent, self.counters.updates, self._newest
+        refer = settings.refer
         bound = far_bound(refer, done)
         rate = annealed(settings.learning_rate, refer.annealing, done)
         batch = view.sample(settings.batch_size)
         self._refresh_truncated(view, batch)
-        self._schedule.set(learning_rate=rate, beta=self._beta, far_bound=bound)
-        self._tensors = self._convert(batch)
-        feedback = self._engine.update(self._tensors, self._schedule)
-        self._learnt = on_host(feedback, _FED_BACK)
-        view.feed_back(batch, **self._learnt, far_bound=bound)
-        self._beta = next_beta(
+        self._schedule.set(learning_rate=rate, beta=newest.beta, far_bound=bound)
+        newest.batch = self._convert(batch)
+        newest.feedback = self._engine.update(newest.batch, self._schedule)
+        newest.engine = self._engine.name
+        newest.learnt = self._read(newest.feedback)
+        view.feed_back(batch, **newest.learnt, far_bound=bound)
+        newest.beta = next_beta(
             refer,
-            self._beta,
+            newest.beta,
             rate=beta_rate(
                 refer,
                 batch_size=settings.batch_size,
@@ -161,7 +178,6 @@ class VRacer(ReplayAgent):
             far_fraction=view.far_fraction,
         )
         view.forget()
-        self._feedback, self._engine_name = feedback, self._engine.name
         if self._away and (done + 1) % settings.acting_interval == 0:
             self._copy_weights(done + 1)
         if (done + 1) % settings.scaling_interval == 0:
@@ -169,17 +185,17 @@ class VRacer(ReplayAgent):
 
     def measure(self, view: ReplayView) -> dict[str, float]:  # noqa: ARG002
         """Numbers of the newest update."""
-        feedback, done = self._feedback, self.counters.updates
-        if not feedback:
+        newest, done = self._newest, self.counters.updates
+        if newest.batch is None:
             return {}
         refer = self.config.agent.refer
-        ratio = self._learnt["importance_ratio"]
+        ratio = newest.learnt["importance_ratio"]
         return {
-            "loss": float(feedback["loss"]),
-            "gradient_norm": float(feedback["gradient_norm"]),
-            "divergence": float(self._learnt["divergence"].mean()),
-            "value": float(self._learnt["value"].mean()),
-            "stdev": self._mean_stdev(),
+            "loss": float(newest.feedback["loss"]),
+            "gradient_norm": float(newest.feedback["gradient_norm"]),
+            "divergence": float(newest.learnt["divergence"].mean()),
+            "value": float(newest.learnt["value"].mean()),
+            "stdev": self._mean_stdev(newest.batch),
             **quantiles("importance_ratio", ratio),
             "effective_sample_fraction": effective_fraction(ratio),
             "far_bound": far_bound(refer, done),
@@ -189,17 +205,16 @@ class VRacer(ReplayAgent):
 
     def learning_state(self) -> dict[str, Any]:
         """State besides parameters, buffers and optimizer."""
-        return {"beta": self._beta, "engine": self._engine_name or ""}
+        return {"beta": self._newest.beta, "engine": self._newest.engine or ""}
 
     def load_learning_state(self, state: dict[str, Any]) -> None:
         """Takes back what :meth:`learning_state` gave."""
-        self._beta = state["beta"]
-        self._engine_name = state["engine"] or None
+        self._newest = _Newest(state["beta"], state["engine"] or None)
 
     def _copy_weights(self, update: int | None = None) -> None:
         """Take hold of the present weights for acting; from a device they are copied."""
         self.actor.bind()
-        self._acting_update = self.counters.updates if update is None else update
+        self._newest.acting_update = self.counters.updates if update is None else update
 
     @property
     def _planned(self) -> int:
@@ -216,8 +231,8 @@ class VRacer(ReplayAgent):
 
     def _refresh_truncated(self, view: ReplayView, batch: Batch) -> None:
         """V(s_T) of the batch's truncated last steps, by the network as it is now."""
-        where = np.flatnonzero(batch.truncated & ~batch.terminated)
-        if len(where):
+        if any_truncated(batch.truncated, batch.terminated):
+            where = np.flatnonzero(batch.truncated & ~batch.terminated)
             segment, row = batch.segment[where], batch.row[where] + 1
             final = {name: view.read(name, segment, row) for name in self._observations}
             view.refresh_bootstrap(batch, where, self.actor.values(flat_rows(final)))
@@ -236,9 +251,9 @@ class VRacer(ReplayAgent):
         self._schedule.set(reward_scale=self.reward_scaling.value)
         view.set_targets(self.config.agent.discount, self.reward_scaling.value)
 
-    def _mean_stdev(self) -> float:
+    def _mean_stdev(self, batch: TensorBatch) -> float:
         with torch.no_grad():
-            return float(self.network(self._tensors.observation).stdev.mean())
+            return float(self.network(batch.observation).stdev.mean())
 
 
 def _size(leaves: tuple[Leaf, ...]) -> int:

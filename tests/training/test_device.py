@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from training.device import HOST, MirroredBlock, arrays_of, on_host
+from training.device import HOST, HostReader, MirroredBlock, arrays_of
 
 
 def test_on_the_host_both_sides_are_the_same_memory():
@@ -18,10 +18,13 @@ def test_on_the_host_both_sides_are_the_same_memory():
 
 def test_tensors_of_the_host_are_read_in_place():
     value, ratio = torch.zeros(3), torch.ones(3)
-    arrays = on_host({"value": value, "ratio": ratio, "other": value}, ["value", "ratio"])
+    read = HostReader(["value", "ratio"])
+    arrays = read({"value": value, "ratio": ratio, "other": value})
     value[1] = 7.0
     assert list(arrays) == ["value", "ratio"]
     assert arrays["value"].tolist() == [0.0, 7.0, 0.0]
+    assert read({"value": value, "ratio": ratio}) is arrays
+    assert read({"value": ratio, "ratio": value})["ratio"].tolist() == [0.0, 7.0, 0.0]
     weight = torch.nn.Parameter(torch.zeros(2, 3))
     (array,) = arrays_of([weight])
     with torch.no_grad():

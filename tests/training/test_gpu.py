@@ -15,7 +15,7 @@ from training.actor import GaussianActor
 from training.adam import make_adam
 from training.assembly import build, trainer
 from training.config import LoopConfig, VRacerConfig
-from training.device import MirroredBlock, arrays_of, on_host
+from training.device import HostReader, MirroredBlock, arrays_of
 from training.engine import EagerEngine
 from training.refer import PRESETS
 from training.scaling import ObservationScaling
@@ -30,7 +30,7 @@ def test_a_block_reaches_the_device():
     block.host.numpy()[:] = np.arange(5)
     block.send()
     assert block.there.cpu().tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
-    arrays = on_host({"a": block.there, "b": 2 * block.there}, ["a", "b"])
+    arrays = HostReader(["a", "b"])({"a": block.there, "b": 2 * block.there})
     assert arrays["b"].tolist() == [0.0, 2.0, 4.0, 6.0, 8.0]
     assert [array.shape for array in arrays_of([block.there, torch.zeros(2, 3, device=CUDA)])] == [
         (5,),
@@ -47,7 +47,8 @@ def test_an_update_is_the_host_s():
         engine = EagerEngine(stage, dict(net.named_parameters()), optimizer)
         there = type(batch(0))(*(tensor.to(device) for tensor in batch(0)))
         numbers = {name: value.to(device) for name, value in schedule().items()}
-        feedback.append(on_host(engine.update(there, numbers), ["value", "importance_ratio"]))
+        read = HostReader(["value", "importance_ratio"])
+        feedback.append(read(engine.update(there, numbers)))
     for name, wanted in feedback[0].items():
         np.testing.assert_allclose(feedback[1][name], wanted, rtol=1e-4, atol=1e-5)
     for mine, theirs in zip(nets[0].parameters(), nets[1].parameters(), strict=True):

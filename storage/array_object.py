@@ -10,38 +10,22 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
-from storage.kernel import load_i4, load_i8
-from storage.kernel_cache import keeping_code_in
+from storage.kernel import load_i4, load_i8, signed_kernel
 
-__all__ = ["compiled", "find", "is_known", "numbers_at"]
+__all__ = ["find", "is_known", "numbers_at"]
 
 _HEADER = 16
 """Bytes of every object of CPython's before its own fields: reference count and type."""
 _C_CONTIGUOUS = 1
 
 
-def compiled(signature: str) -> Callable[[Any], Any]:
-    """Compile now, for one signature; keep the machine code where a folder can be written."""
-
-    def compile_it(function: Any) -> Any:
-        try:
-            with keeping_code_in(function):
-                return njit(signature, cache=True, error_model="numpy")(function)
-        except RuntimeError:
-            return njit(signature, error_model="numpy")(function)
-
-    return compile_it
-
-
-@compiled("int64(int64, int64, int64, int64, int64, int64)")
+@signed_kernel("int64(int64, int64, int64, int64, int64, int64)")
 def numbers_at(value, kind, scalar, dtype, dimensions, sizes):  # type: ignore[no-untyped-def]
     """Where the numbers of an array of this dtype and shape lie, or of such a scalar; else 0.
 

@@ -42,6 +42,7 @@ __all__ = [
     "load_u8",
     "multiply_high",
     "prefetch",
+    "signed_kernel",
     "store_f4",
     "store_f8",
     "store_i4",
@@ -71,21 +72,31 @@ def kernel(function: Function) -> Function:
     gives the same bits on every call. Where no folder for the machine code can be written, it is
     compiled anew in each process.
     """
-    return _compiled(function, {})
+    return _compiled(function, {"nogil": True})
 
 
 def summing_kernel(function: Function) -> Function:
     """A `kernel` whose sums may be reassociated into vectors: the same bits on one machine only."""
-    return _compiled(function, {"fastmath": {"reassoc", "contract"}})
+    return _compiled(function, {"nogil": True, "fastmath": {"reassoc", "contract"}})
 
 
-def _compiled(function: Function, special: dict[str, Any]) -> Function:
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"} | special
+def signed_kernel(signature: str) -> Callable[[Any], Any]:
+    """Compile at once, for one signature; the interpreter lock is kept."""
+
+    def compile_it(function: Any) -> Any:
+        return _compiled(function, {}, signature)
+
+    return compile_it
+
+
+def _compiled(function: Function, special: dict[str, Any], *signature: str) -> Function:
+    compile_with: Any = njit
+    options: dict[str, Any] = {"error_model": "numpy"} | special
     try:
         with keeping_code_in(function):
-            return cast(Function, njit(cache=True, **options)(function))
+            return cast(Function, compile_with(*signature, cache=True, **options)(function))
     except RuntimeError:
-        return cast(Function, njit(**options)(function))
+        return cast(Function, compile_with(*signature, **options)(function))
 
 
 def address_of(array: Any) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from storage.array_object import compiled, numbers_at
+from storage.array_object import numbers_at
 from storage.kernel import (
     copy_bytes,
     load_f4,
@@ -26,6 +26,7 @@ from storage.kernel import (
     load_u2,
     load_u4,
     load_u8,
+    signed_kernel,
     store_f4,
     store_f8,
     store_i8,
@@ -71,7 +72,7 @@ def dtype_code(dtype: np.dtype[Any]) -> int:
     return _DTYPES.index(dtype.name)
 
 
-@compiled("int64(int64, int64, int64, int64)")
+@signed_kernel("int64(int64, int64, int64, int64)")
 def _check_float64(data, count, low, high):  # type: ignore[no-untyped-def]
     total = 0.0
     for i in range(count):
@@ -87,7 +88,7 @@ def _check_float64(data, count, low, high):  # type: ignore[no-untyped-def]
     return 0
 
 
-@compiled("int64(int64, int64, int64, int64)")
+@signed_kernel("int64(int64, int64, int64, int64)")
 def _check_float32(data, count, low, high):  # type: ignore[no-untyped-def]
     total = np.float32(0.0)
     for i in range(count):
@@ -103,13 +104,13 @@ def _check_float32(data, count, low, high):  # type: ignore[no-untyped-def]
     return 0
 
 
-@compiled("int64(int64)")
+@signed_kernel("int64(int64)")
 def _half_order(bits):  # type: ignore[no-untyped-def]
     """An integer that orders finite float16 values as the values themselves."""
     return bits if bits < 32768 else 32768 - bits
 
 
-@compiled("int64(int64, int64, int64, int64)")
+@signed_kernel("int64(int64, int64, int64, int64)")
 def _check_float16(data, count, low, high):  # type: ignore[no-untyped-def]
     for i in range(count):
         bits = np.int64(load_u2(data + 2 * i))
@@ -124,7 +125,7 @@ def _check_float16(data, count, low, high):  # type: ignore[no-untyped-def]
     return 0
 
 
-@compiled("int64(int64, int64)")
+@signed_kernel("int64(int64, int64)")
 def _integer(address, code):  # type: ignore[no-untyped-def]
     if code == 3:
         return np.int64(load_i1(address))
@@ -141,7 +142,7 @@ def _integer(address, code):  # type: ignore[no-untyped-def]
     return np.int64(load_u1(address))
 
 
-@compiled("int64(int64, int64, int64, int64, int64)")
+@signed_kernel("int64(int64, int64, int64, int64, int64)")
 def _check_integer(data, count, code, low, high):  # type: ignore[no-untyped-def]
     width = 1
     if code == 4 or code == 8:
@@ -161,7 +162,7 @@ def _check_integer(data, count, code, low, high):  # type: ignore[no-untyped-def
     return 0
 
 
-@compiled("int64(int64, int64, int64)")
+@signed_kernel("int64(int64, int64, int64)")
 def _check_lines(plan, row, present):  # type: ignore[no-untyped-def]
     """Run every check that applies; 0 when all passed, else what failed first.
 
@@ -194,7 +195,7 @@ def _check_lines(plan, row, present):  # type: ignore[no-untyped-def]
     return 0
 
 
-@compiled("int64(int64, int64, int64)")
+@signed_kernel("int64(int64, int64, int64)")
 def _address(plan, source, value):  # type: ignore[no-untyped-def]
     """Where the numbers of a source's object lie.
 
@@ -212,7 +213,7 @@ def _address(plan, source, value):  # type: ignore[no-untyped-def]
     return at if at else _NOWHERE
 
 
-@compiled("void(int64, int64, int64, int64)")
+@signed_kernel("void(int64, int64, int64, int64)")
 def _take(plan, source, row, address):  # type: ignore[no-untyped-def]
     """Copy a source's numbers into its column."""
     if address:
@@ -221,7 +222,7 @@ def _take(plan, source, row, address):  # type: ignore[no-untyped-def]
         copy_bytes(load_i8(line) + (row + load_i8(line + 16)) * size, address, size)
 
 
-@compiled(
+@signed_kernel(
     "int64(int64, int64, int64, int64, int64, int64, float64, boolean, boolean, int64, int64,"
     "boolean)"
 )

@@ -13,7 +13,7 @@ from lightning.pytorch.callbacks import Callback
 import training
 from bench.eager_policy import EagerActor, EagerPolicy
 from training.config import EvaluationConfig, LoggingConfig, LoopConfig, RunConfig, VRacerConfig
-from training.engine_choice import EngineName
+from training.engines.engine_choice import EngineName
 from training.environment import EnvironmentConfig
 from training.progress import RunProgress
 

@@ -12,9 +12,9 @@ from bench.cheetah import ENVIRONMENT, spec
 from bench.inside import Tap, engine_of
 from storage.store import Store
 from training.assembly import make_agent
-from training.compiled_engine import compiler_problem
 from training.config import EnvironmentConfig, RunConfig, VRacerConfig
-from training.engine_choice import EngineName
+from training.engines.compiled_engine import compiler_problem
+from training.engines.engine_choice import EngineName
 
 __all__ = ["engine_names", "engine_update"]
 

@@ -18,7 +18,7 @@ from storage.spaces import flatten_space
 from training.action_mapping import ActionMapping
 from training.config import RunConfig
 from training.config_file import from_mapping
-from training.engine_choice import check_engine
+from training.engines.engine_choice import check_engine
 from training.environment import EnvironmentConfig, describe_environment
 from training.placement import device_type
 

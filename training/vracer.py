@@ -13,11 +13,11 @@ import torch
 from storage.randomness import derive_seed
 from storage.spaces import flatten_space
 from training.actor import GaussianActor
-from training.adam import make_adam
 from training.agent import ReplayAgent
 from training.batch_kernels import any_truncated
 from training.device import HOST, HostReader
-from training.engine_making import make_engine
+from training.engines.adam import make_adam
+from training.engines.engine_making import make_engine
 from training.metrics import effective_fraction, quantiles
 from training.network import VRacerNetwork
 from training.policy import GaussianPolicy

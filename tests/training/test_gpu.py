@@ -9,14 +9,14 @@ import pytest
 import torch
 
 import storage
-from tests.training.test_engine import batch, network, schedule
+from tests.training.engines.test_engine import batch, network, schedule
 from tests.training.tiny import tiny_config
 from training.actor import GaussianActor
-from training.adam import make_adam
 from training.assembly import build, trainer
 from training.config import LoopConfig, VRacerConfig
 from training.device import HostReader, MirroredBlock, arrays_of
-from training.engine import EagerEngine
+from training.engines.adam import make_adam
+from training.engines.engine import EagerEngine
 from training.refer import PRESETS
 from training.scaling import ObservationScaling
 from training.vracer_stage import VRacerStage

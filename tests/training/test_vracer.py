@@ -12,7 +12,7 @@ from storage.replay import ReplayView
 from tests.training.tiny import ROUND, WARMUP, differences, longer, rows, run, tiny_config
 from training.assembly import build, trainer
 from training.config import VRacerConfig
-from training.fused_engine import FusedEngine
+from training.engines.fused_engine import FusedEngine
 from training.refer import annealed, beta_rate, far_bound
 from training.vracer import VRacer
 

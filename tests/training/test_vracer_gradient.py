@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from training.adam import ADAM_EPSILON, make_adam
-from training.fused_engine import FusedEngine
+from training.engines.adam import ADAM_EPSILON, make_adam
+from training.engines.fused_engine import FusedEngine
 from training.network import VRacerNetwork
 from training.refer import PRESETS, ReferSettings
 from training.stage import ScheduleTensors

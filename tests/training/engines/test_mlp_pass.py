@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from storage.kernel import Floats32
-from training.matrix_kernels import padded
-from training.mlp_pass import MlpPass
+from training.engines.matrix_kernels import padded
+from training.engines.mlp_pass import MlpPass
 from training.network import Mlp
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from storage.kernel import Floats32
-from training.matrix_kernels import multiply_add, padded
-from training.transpose_kernel import transpose
+from training.engines.matrix_kernels import multiply_add, padded
+from training.engines.transpose_kernel import transpose
 
 
 def _random(rows: int, columns: int, seed: int) -> tuple[Floats32, Floats32]:

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from storage.errors import CheckpointError, ConfigError
-from training import engine_choice
-from training.engine_choice import COMPILED_FROM, check_engine, choose_engine, keep_engine
+from training.engines import engine_choice
+from training.engines.engine_choice import COMPILED_FROM, check_engine, choose_engine, keep_engine
 
 
 def test_auto_takes_the_closed_form_where_there_is_one() -> None:

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from storage.errors import ConfigError
-from training.adam import AdamRule
-from training.compiled_engine import CompiledEngine
-from training.compiler import compiler_problem
-from training.engine import EagerEngine
+from training.engines.adam import AdamRule
+from training.engines.compiled_engine import CompiledEngine
+from training.engines.compiler import compiler_problem
+from training.engines.engine import EagerEngine
+from training.engines.update_rule import owned_groups
 from training.stage import PureModule, ScheduleTensors
-from training.update_rule import owned_groups
 
 SPEED, DECAY, EPSILON = 0.02, 0.95, 1e-5
 KINDS = [

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 
 from storage.errors import ConfigError
-from training.adam import AdamState, check_optimizer
-from training.adam_kernels import adam, gradient_norm
-from training.matrix_kernels import padded
-from training.mlp_pass import MlpPass
+from training.engines.adam import AdamState, check_optimizer
+from training.engines.adam_kernels import adam, gradient_norm
+from training.engines.matrix_kernels import padded
+from training.engines.mlp_pass import MlpPass
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

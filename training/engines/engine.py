@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Protocol
 
 import torch
 
-from training.adam import AdamRule
-from training.update_rule import apply_gradients, check_limit
+from training.engines.adam import AdamRule
+from training.engines.update_rule import apply_gradients, check_limit
 
 if TYPE_CHECKING:
     from torch.optim import Optimizer
 
+    from training.engines.update_rule import RuleMaker
     from training.stage import Feedback, Parameters, Schedule, Stage
     from training.tensor_batch import TensorBatch
-    from training.update_rule import RuleMaker
 
 __all__ = ["EagerEngine", "Engine"]
 

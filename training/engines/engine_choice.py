@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 from storage.errors import CheckpointError, ConfigError
-from training.compiler import compiler_problem
+from training.engines.compiler import compiler_problem
 
 __all__ = ["EngineName", "EngineWish", "check_engine", "choose_engine", "keep_engine"]
 

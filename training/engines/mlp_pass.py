@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from training.matrix_kernels import padded
-from training.mlp_kernels import BLOCK, backward, copy_rows, forward, pack
+from training.engines.matrix_kernels import padded
+from training.engines.mlp_kernels import BLOCK, backward, copy_rows, forward, pack
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

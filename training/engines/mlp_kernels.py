@@ -1,9 +1,9 @@
 """Kernels of a SoftSign network's forward and backward pass over blocks of rows.
 
 A block goes through all layers before the next one begins, so that what stands between two matrix
-products never leaves the processor's cache. All matrices are `padded` (`training.matrix_kernels`);
-``sizes`` are the network's: inputs, hidden widths, outputs. Hidden layer k adds the layer before it
-where ``links[k]``. Sums run in a fixed order: the same bits on every call.
+products never leaves the processor's cache. All matrices are `padded` (`matrix_kernels`); ``sizes``
+are the network's: inputs, hidden widths, outputs. Hidden layer k adds the layer before it where
+``links[k]``. Sums run in a fixed order: the same bits on every call.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from storage.kernel import Bytes, Floats32, Index, Integers, kernel
-from training.matrix_kernels import multiply_add
-from training.transpose_kernel import transpose
+from training.engines.matrix_kernels import multiply_add
+from training.engines.transpose_kernel import transpose
 
 __all__ = ["backward", "copy_rows", "forward", "pack"]
 

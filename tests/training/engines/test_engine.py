@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from storage.errors import CheckpointError, ConfigError
-from training.adam import ADAM_EPSILON, make_adam
-from training.engine import EagerEngine
-from training.fused_engine import FusedEngine
+from training.engines.adam import ADAM_EPSILON, make_adam
+from training.engines.engine import EagerEngine
+from training.engines.fused_engine import FusedEngine
 from training.network import VRacerNetwork
 from training.refer import PRESETS
 from training.stage import ScheduleTensors

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from storage.errors import CheckpointError, ConfigError
-from tests.training.test_compiler import compiler
-from tests.training.test_engine import batch, network, schedule
-from training.adam import make_adam
-from training.compile_report import CompileError, compile_error
-from training.compiler import compiler_problem
-from training.engine_choice import COMPILED_FROM
-from training.engine_making import make_engine
-from training.fallback_engine import NotCompiledWarning
+from tests.training.engines.test_compiler import compiler
+from tests.training.engines.test_engine import batch, network, schedule
+from training.engines.adam import make_adam
+from training.engines.compile_report import CompileError, compile_error
+from training.engines.compiler import compiler_problem
+from training.engines.engine_choice import COMPILED_FROM
+from training.engines.engine_making import make_engine
+from training.engines.fallback_engine import NotCompiledWarning
 from training.refer import PRESETS
 from training.vracer_gradient import VRacerGradient
 from training.vracer_stage import VRacerStage
@@ -39,9 +39,9 @@ REFUSAL = (
 
 SCRIPT = """
 import sys, torch
-from tests.training.test_engine_making import Run
-from tests.training.test_engine import batch, schedule
-from training.compile_report import CompileError
+from tests.training.engines.test_engine_making import Run
+from tests.training.engines.test_engine import batch, schedule
+from training.engines.compile_report import CompileError
 
 torch.set_num_threads(1)
 if "insist" in sys.argv:
@@ -83,7 +83,7 @@ def told(cache: Path, *words: str, **environment: str) -> tuple[list[str], list[
     variables = os.environ | {"TORCHINDUCTOR_CACHE_DIR": str(cache)} | environment
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, *words],
-        cwd=Path(__file__).parents[2],
+        cwd=Path(__file__).parents[3],
         env=variables,
         capture_output=True,
         text=True,

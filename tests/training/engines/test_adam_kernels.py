@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from storage.kernel import Floats32
-from training.adam_kernels import adam, gradient_norm
-from training.matrix_kernels import padded
+from training.engines.adam_kernels import adam, gradient_norm
+from training.engines.matrix_kernels import padded
 
 
 def _rows(*shape: int) -> torch.Tensor:

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from storage.errors import ConfigError
-from training.adam import AdamRule
-from training.compile_report import compile_error, compiling_quietly
-from training.compiler import compiler_problem
-from training.update_rule import apply_gradients, check_limit
+from training.engines.adam import AdamRule
+from training.engines.compile_report import compile_error, compiling_quietly
+from training.engines.compiler import compiler_problem
+from training.engines.update_rule import apply_gradients, check_limit
 
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.optim import Optimizer
 
+    from training.engines.update_rule import RuleMaker
     from training.stage import Feedback, Parameters, Schedule, Stage
     from training.tensor_batch import TensorBatch
-    from training.update_rule import RuleMaker
 
 __all__ = ["CompiledEngine", "compiler_problem"]
 

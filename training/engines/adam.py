@@ -10,7 +10,7 @@ from torch.optim import Adam
 from torch.optim.adam import adam as functional_adam
 
 from storage.errors import CheckpointError, ConfigError
-from training.update_rule import check_limit, owned_groups
+from training.engines.update_rule import check_limit, owned_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

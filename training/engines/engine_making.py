@@ -6,23 +6,23 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from training.adam import AdamRule
-from training.compiled_engine import CompiledEngine
-from training.engine import EagerEngine
-from training.engine_choice import check_engine, choose_engine, keep_engine
-from training.fallback_engine import FallbackEngine
-from training.fused_engine import FusedEngine
+from training.engines.adam import AdamRule
+from training.engines.compiled_engine import CompiledEngine
+from training.engines.engine import EagerEngine
+from training.engines.engine_choice import check_engine, choose_engine, keep_engine
+from training.engines.fallback_engine import FallbackEngine
+from training.engines.fused_engine import FusedEngine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from torch.optim import Adam, Optimizer
 
-    from training.engine import Engine
-    from training.engine_choice import EngineWish
-    from training.fused_engine import OutputGradient
+    from training.engines.engine import Engine
+    from training.engines.engine_choice import EngineWish
+    from training.engines.fused_engine import OutputGradient
+    from training.engines.update_rule import RuleMaker
     from training.stage import Parameters, Stage
-    from training.update_rule import RuleMaker
 
 __all__ = ["make_engine"]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from training.compiler import compiler_problem
+from training.engines.compiler import compiler_problem
 
 
 def compiler(folder: Path, script: str) -> str:

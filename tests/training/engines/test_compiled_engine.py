@@ -7,12 +7,12 @@ import copy
 import pytest
 import torch
 
-from tests.training.test_engine import batch, network, schedule
-from training.adam import make_adam
-from training.compile_report import CompileError
-from training.compiled_engine import CompiledEngine
-from training.compiler import compiler_problem
-from training.engine import EagerEngine
+from tests.training.engines.test_engine import batch, network, schedule
+from training.engines.adam import make_adam
+from training.engines.compile_report import CompileError
+from training.engines.compiled_engine import CompiledEngine
+from training.engines.compiler import compiler_problem
+from training.engines.engine import EagerEngine
 from training.refer import PRESETS
 from training.vracer_stage import VRacerStage
 

@@ -6,10 +6,10 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from training.compile_report import CompileError
+from training.engines.compile_report import CompileError
 
 if TYPE_CHECKING:
-    from training.engine import Engine
+    from training.engines.engine import Engine
     from training.stage import Feedback, Schedule
     from training.tensor_batch import TensorBatch
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -65,7 +66,8 @@ class CompiledEngine:
     def bind(self) -> None:
         """Take hold of the optimizer's present state tensors; create those that are absent."""
         self._rule = self._make_rule(self._optimizer, self._parameters)
-        self._compiled: Any = torch.compile(self._whole_update, fullgraph=True, dynamic=False)
+        update = _with_code_of_its_own(self._whole_update)
+        self._compiled: Any = torch.compile(update, fullgraph=True, dynamic=False)
         self._run = self._compile
 
     def update(self, batch: TensorBatch, schedule: Schedule) -> Feedback:
@@ -100,6 +102,21 @@ class CompiledEngine:
         norm = apply_gradients(self._rule, gradients, schedule, self._max_norm)
         whole: Feedback = feedback | {"loss": loss, "gradient_norm": norm}
         return whole
+
+
+def _with_code_of_its_own(method: Any) -> MethodType:
+    """The same method; torch, which refuses to compile one code more than eight times, takes it
+    for another, so that any number of engines may be compiled in a process.
+    """
+    function: FunctionType = method.__func__
+    copied = FunctionType(
+        function.__code__.replace(),
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    return MethodType(copied, method.__self__)
 
 
 def _device(parameters: Parameters) -> str:

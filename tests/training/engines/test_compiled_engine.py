@@ -83,3 +83,15 @@ def test_compiled_code_is_taken_from_the_cache_by_the_next_engine() -> None:
         hits.append(found + counters["inductor"]["fxgraph_cache_hit"])
     assert hits[1] >= 1
     assert counters["inductor"]["fxgraph_cache_miss"] == 0
+
+
+@pytest.mark.soak
+def test_any_number_of_engines_may_be_compiled_in_a_process() -> None:
+    """Torch compiles one piece of code eight times at most, for all that are alive."""
+    engines = []
+    for number in range(10):
+        net = network(number)
+        optimizer = make_adam(net.parameters(), learning_rate=1.0)
+        stage = VRacerStage(net, PRESETS["ReF-ER"], 0.995)
+        engines.append(CompiledEngine(stage, dict(net.named_parameters()), optimizer))
+        assert torch.isfinite(engines[-1].update(batch(0, 16 + number), schedule())["loss"])

@@ -47,7 +47,7 @@ class VRacerConfig:
         discount: Discount factor, in (0, 1].
         learning_rate: Adam's initial rate; annealed by ``refer.annealing``.
         batch_size: Steps in a batch.
-        gradient_clip: Largest norm of the gradient; null for none.
+        gradient_clip: Largest norm of the gradient; unlimited by default.
         scale_observations: Normalises observations by the replay memory's mean and deviation.
         scale_rewards: Divides rewards by the root mean square over the replay memory.
         scaling_interval: Updates between two moves of the statistics and recounts of far steps.

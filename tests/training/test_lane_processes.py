@@ -126,9 +126,10 @@ def test_a_process_that_hangs_is_ended(monkeypatch):
 
 
 def test_only_the_owner_is_disturbed():
+    before = signal.getsignal(signal.SIGINT)
     env = AsyncVectorEnv([Undisturbed(partial(Counting, 3))] * 2)
     try:
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        assert signal.getsignal(signal.SIGINT) is before
         env.reset(seed=1)
         for process in env.processes:
             os.kill(process.pid, signal.SIGINT)
@@ -139,7 +140,8 @@ def test_only_the_owner_is_disturbed():
 
 
 _RUN = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where tests run in the background
 import numpy as np
 from tests.training.test_lane_processes import Counting, _collect
 from training.vector_lanes import VectorLanes

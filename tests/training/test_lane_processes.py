@@ -141,7 +141,7 @@ def test_only_the_owner_is_disturbed():
 
 _RUN = """
 import signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where tests run in the background
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
 import numpy as np
 from tests.training.test_lane_processes import Counting, _collect
 from training.vector_lanes import VectorLanes

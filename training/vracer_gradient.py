@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from storage.errors import ConfigError
 from storage.kernel import Floats32, Index, kernel
 from training.behaviour import FACTORS
 from training.gaussian import LOG_RATIO_LIMIT
@@ -190,7 +191,7 @@ class VRacerGradient:
     ) -> tuple[float, Feedback]:
         """Gradient at value, mean and standard deviation; feedback as of `VRacerStage`."""
         if batch is not self._batch:
-            self._take(batch)
+            self._take(batch, len(outputs))
         raw = self._raw
         loss = vracer_gradient(
             outputs,
@@ -210,8 +211,17 @@ class VRacerGradient:
         )
         return loss, dict(zip(_FEEDBACK, self._feedback, strict=True))
 
-    def _take(self, batch: TensorBatch) -> None:
+    def _take(self, batch: TensorBatch, size: int) -> None:
         """Views of a batch's memory, which batches of one size share."""
+        action = self._no_raw.shape[1]
+        for name, tensor in batch._asdict().items():
+            wide = name in ("raw_action", "behaviour_mean", "behaviour_stdev")
+            wanted = (size, action) if wide else (size,)
+            if not size or (name != "observation" and tensor.shape != wanted):
+                raise ConfigError(
+                    f"the batch's {name} has shape {tuple(tensor.shape)}: an update takes at least "
+                    f"one step and one number, or {action} of an action, for each of them"
+                )
         self._batch = batch
         self._matrices = (
             batch.raw_action.numpy(),

@@ -85,7 +85,8 @@ class FusedEngine:
         self.bind()
 
     def bind(self) -> None:
-        """Take hold of the optimizer's present state tensors; create those that are absent."""
+        """Take hold of the present parameters and state tensors; create states that are absent."""
+        self._passes.clear()
         state = AdamState(self._optimizer, self._tensors)
         self._parameters = tuple(_matrix(tensor) for tensor in self._tensors)
         self._averages = tuple(_matrix(tensor) for tensor in state.averages)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from storage.errors import ConfigError
 from training.engines.matrix_kernels import padded
 from training.engines.mlp_kernels import BLOCK, backward, copy_rows, forward, pack
 
@@ -39,7 +40,8 @@ class MlpPass:
         self._sizes = np.array([self._weights[0].shape[1], *widths], np.int64)
         self._straight = tuple(padded(*weight.shape) for weight in self._weights)
         self._across = tuple(padded(*weight.shape[::-1]) for weight in self._weights)
-        self._inputs = padded(batch, int(self._sizes[0]))
+        self._shape = batch, int(self._sizes[0])
+        self._inputs = padded(*self._shape)
         self._hidden = tuple(padded(batch, width) for width in widths[:-1])
         self._scratch = padded(BLOCK, max(widths)), padded(BLOCK, max(widths))
         self._outputs, self._output_gradient = padded(batch, widths[-1]), padded(batch, widths[-1])
@@ -49,7 +51,16 @@ class MlpPass:
         """(B, K), to be filled before the backward pass; the padding after it must stay zero."""
 
     def forward(self, inputs: Floats32) -> None:
-        """Run the network on ``inputs`` (B, O)."""
+        """Run the network on ``inputs`` (B, O).
+
+        Raises:
+            ConfigError: inputs of another shape.
+
+        """
+        if inputs.shape != self._shape:
+            raise ConfigError(
+                f"inputs of shape {inputs.shape} for a network and batch of {self._shape}"
+            )
         copy_rows(inputs, self._inputs)
         pack(self._weights, self._straight, self._across)
         forward(

@@ -183,3 +183,39 @@ def test_a_foreign_optimizer_state_is_refused(make_engine):
     optimizer.state[net.head.weight] = {"momentum": torch.zeros(1)}
     with pytest.raises(CheckpointError, match="exp_avg"):
         engine.bind()
+
+
+@pytest.mark.parametrize("field", ["raw_action", "behaviour_mean", "reward", "sampling_weight"])
+def test_a_batch_of_unlike_lengths_is_refused(field):
+    net = network()
+    engine = FusedEngine(
+        VRacerGradient(net, PRESETS["ReF-ER"], 0.995), make_adam(net.parameters(), learning_rate=1)
+    )
+    whole = batch(0)
+    before = copy.deepcopy(net)
+    with pytest.raises(ConfigError, match=f"the batch's {field} has shape"):
+        engine.update(whole._replace(**{field: getattr(whole, field)[:4]}), schedule())
+    with pytest.raises(ConfigError, match=r"inputs of shape \(32, 500\)"):
+        engine.update(whole._replace(observation=torch.zeros(32, 500)), schedule())
+    with pytest.raises(ConfigError, match="at least one step"):
+        engine.update(TensorBatch(*(tensor[:0] for tensor in whole)), schedule())
+    assert_same(net, before)
+
+
+def test_weights_whose_memory_was_replaced_are_taken_hold_of_by_bind(make_engine):
+    net, twin = network(), network()
+    engine, _, _ = make_engine(net)
+    other, _, _ = make_engine(twin)
+    for each in (engine, other):
+        each.update(batch(0), schedule())
+    flat = torch.nn.utils.parameters_to_vector(net.parameters()).detach() + 0.1
+    torch.nn.utils.vector_to_parameters(flat.clone(), net.parameters())
+    with torch.no_grad():
+        for parameter in twin.parameters():
+            parameter.add_(0.1)
+    for each in (engine, other):
+        each.bind()
+        each.update(batch(1), schedule())
+    assert_same(net, twin)
+    moved = torch.nn.utils.parameters_to_vector(net.parameters()).detach() - flat
+    assert moved.abs().max() > 1e-5

@@ -17,7 +17,7 @@ from bench.effort import FULL, QUICK, Effort
 from bench.figure import Figure
 from bench.plots import draw
 from bench.report import markdown
-from bench.results import FOLDER, BenchError, Line, append
+from bench.results import FOLDER, BenchError, Line, append, check_folder
 
 NAMES: Final = (
     "appending",
@@ -52,6 +52,7 @@ def main(words: list[str], efforts: tuple[Effort, Effort] = (FULL, QUICK)) -> in
     lines: list[Line] = []
     try:
         old = None if given.compare is None else earlier_run(given.compare, results)
+        check_folder(given.out)
         shared = circumstances()
         for figures in measure(names, effort):
             lines += append(figures, results, shared)

@@ -12,7 +12,14 @@ from lightning.pytorch.callbacks import Callback
 
 import training
 from bench.eager_policy import EagerActor, EagerPolicy
-from training.config import EvaluationConfig, LoggingConfig, LoopConfig, RunConfig, VRacerConfig
+from training.config import (
+    CheckpointConfig,
+    EvaluationConfig,
+    LoggingConfig,
+    LoopConfig,
+    RunConfig,
+    VRacerConfig,
+)
 from training.engines.engine_choice import EngineName
 from training.environment import EnvironmentConfig
 from training.progress import RunProgress
@@ -26,7 +33,9 @@ ENVIRONMENT: Final = "Hopper-v5"
 OBSERVATIONS: Final = 11
 ACTIONS: Final = 3
 STRETCH: Final = 31
-"""Rounds of 64 steps from one checkpoint to the next, at the default settings."""
+"""Rounds of 64 steps from one checkpoint to the next."""
+CHECKPOINT_STEPS: Final = 2_000
+"""Oftener than by default, so that every stretch has one."""
 
 Frame = Literal["direct", "fit", "whole"]
 RoundEnded = Callable[[Any], bool]
@@ -52,7 +61,7 @@ class LoopSetup:
     """Updates after which the loop is in its stride, and measuring begins."""
 
     def config(self) -> RunConfig:
-        """The run's settings: all defaults but evaluation, and logging where it is left out."""
+        """The run's settings: defaults but for evaluation, checkpoints and left out logging."""
         silent = LoggingConfig(every_steps=10**9, csv=False, tensorboard=False, progress=False)
         return RunConfig(
             EnvironmentConfig(ENVIRONMENT),
@@ -64,6 +73,7 @@ class LoopSetup:
                 lane_kind=self.lane_kind,
             ),
             evaluation=EvaluationConfig(episodes=0),
+            checkpoint=CheckpointConfig(every_steps=CHECKPOINT_STEPS),
             logging=LoggingConfig(progress=False) if self.frame == "whole" else silent,
         )
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from bench.figure import Figure
 
-__all__ = ["FOLDER", "BenchError", "Line", "append", "newest", "read", "runs"]
+__all__ = ["FOLDER", "BenchError", "Line", "append", "check_folder", "newest", "read", "runs"]
 
 FOLDER: Final = Path(__file__).parent
 """Where `results.jsonl` and `plots/` go unless told otherwise."""
@@ -31,6 +32,20 @@ _NEEDED = {
 
 class BenchError(Exception):
     """Input that the benchmarks cannot use; the message is one line."""
+
+
+def check_folder(folder: Path) -> None:
+    """Finds out, before anything is measured, whether results can be written.
+
+    Raises:
+        BenchError: they cannot.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise BenchError(f"--out {folder} cannot be written: {error.strerror}") from error
 
 
 def append(figures: Sequence[Figure], path: Path, shared: Mapping[str, Any]) -> list[Line]:

@@ -19,11 +19,12 @@ from bench.figure import Spread
 from bench.inside import converter_of, engine_of, lanes_of, writer_of
 from bench.loop_setup import LoopSetup, play
 from bench.profile_plot import draw
+from bench.results import FOLDER
 from bench.stopwatches import Stopwatches
 
 __all__ = ["PARTS", "REST", "main", "profile"]
 
-PICTURE: Final = Path(__file__).parents[1] / "docs" / "images" / "performance-step.png"
+PICTURE: Final = FOLDER / "plots" / "step.png"
 PARTS: Final = (
     "environment",
     "act",

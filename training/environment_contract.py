@@ -20,7 +20,7 @@ _STEP = (
 _STEP_PARTS = 5
 
 
-def fault(lane: int | None, call: str, error: Exception) -> EnvironmentFaultError:
+def fault(lane: int | None, call: str, error: BaseException) -> EnvironmentFaultError:
     """What an environment raised, in one line."""
     return _fault(lane, f"the environment's {call} raised {type(error).__name__}: {error}")
 

@@ -106,7 +106,7 @@ class EnvLanes:
         """
         try:
             shown = self._envs[lane].reset(seed=seed)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise fault(lane, f"reset(seed={seed})", error) from error
         observation, info = reset_parts(lane, shown)
         return own_copy(observation), info
@@ -121,7 +121,7 @@ class EnvLanes:
         for lane, action in enumerate(actions, first):
             try:
                 shown = self._envs[lane].step(own_copy(action))
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 raise fault(lane, f"step({action!r})", error) from error
             transitions.append(_transition(lane, shown))
         return transitions

@@ -13,7 +13,9 @@ __all__ = ["Accelerator", "check_options", "check_trainer", "device_type"]
 
 Accelerator = Literal["cpu", "gpu", "auto"]
 
-_REMEDY = "make it with lightning.Trainer(accelerator='cpu' or 'cuda', devices=1)"
+_REMEDY = (
+    "make it with lightning.Trainer(accelerator='cpu' or 'cuda', devices=1, precision='32-true')"
+)
 
 
 def device_type(wish: Accelerator | Literal["cuda"]) -> Literal["cpu", "cuda"]:

@@ -65,16 +65,18 @@ class BatchConverter:
         self._action_size = action_size
         self._device = device
         self._size = 0
+        self._batch: Batch | None = None
 
     def __call__(self, batch: Batch) -> TensorBatch:
         """Convert one batch of continuous actions.
 
         Raises:
-            SchemaMismatchError: a step's behaviour is unknown, so that no importance ratio exists.
+            SchemaMismatchError: a step's behaviour is unknown, so that no importance ratio exists,
+                or the batch's numbers are not as many as the agent's.
 
         """
-        if len(batch.reward) != self._size:
-            self._allocate(len(batch.reward))
+        if batch is not self._batch:
+            self._take(batch)
         bad = fill_batch(
             flat_rows(batch.observation),
             self._statistics,
@@ -89,6 +91,24 @@ class BatchConverter:
             raise _unknown_behaviour(batch, bad)
         self._block.send()
         return self._tensors
+
+    def _take(self, batch: Batch) -> None:
+        """Makes room for a batch, unless it is of another environment."""
+        size, wanted = len(batch.reward), self._action_size
+        found = {
+            "observation": (flat_rows(batch.observation).shape, {(size, self._state_size)}),
+            "raw_action": (batch.raw_action.shape, {(size, wanted)}),
+            "behaviour": (batch.behaviour.shape, {(size, 2 * wanted), (size, 0)}),
+        }
+        for name, (shape, shapes) in found.items():
+            if shape not in shapes:
+                raise SchemaMismatchError(
+                    f"the batch's {name} has shape {shape}, the agent takes "
+                    f"{' or '.join(map(str, sorted(shapes)))}: the store is of another environment"
+                )
+        if size != self._size:
+            self._allocate(size)
+        self._batch = batch
 
     def _allocate(self, size: int) -> None:
         shapes = self._shapes(size)

@@ -71,6 +71,15 @@ def test_a_bad_file_to_compare_with_is_told_before_anything_is_measured(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("out", ["/proc/nope", "/dev/null"])
+def test_a_folder_that_cannot_be_written_is_told_before_anything_is_measured(
+    measured: list[str], capsys: pytest.CaptureFixture[str], out: str
+) -> None:
+    assert run("--out", out) == 2
+    assert capsys.readouterr().err.startswith(f"error: --out {out} cannot be written: ")
+    assert measured == []
+
+
 def test_all_is_measured_by_default_and_curves_in_a_whole_run_only(
     measured: list[str], tmp_path: Path
 ) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
-from storage.errors import ConfigError, SchemaMismatchError
+from storage.errors import ConfigError, EnvironmentFaultError, SchemaMismatchError
 from tests.training.zoo import Counting
 from training.lanes import EnvLanes
 from training.vector_lanes import VectorLanes
@@ -129,3 +129,18 @@ def test_dict_observations_survive_the_batching():
     shown = lanes.step(0, action)
     assert shown[1].observation["arm"].tolist() == [6.0, 2.0]
     assert int(shown[1].observation["n"]) == 2
+
+
+class _Leaves(Counting):
+    """Calls sys.exit instead of stepping."""
+
+    def step(self, action: Any) -> Any:  # noqa: ARG002
+        raise SystemExit("bye")
+
+
+def test_an_environment_that_exits_is_a_fault_of_its_lane():
+    lanes = EnvLanes([partial(_Leaves, 5)])
+    lanes.reset(0, 1)
+    with pytest.raises(EnvironmentFaultError, match=r"step\(.*\) raised SystemExit: bye") as caught:
+        lanes.step(0, [np.zeros(1, np.float32)])
+    assert caught.value.lane == 0

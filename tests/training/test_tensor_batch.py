@@ -104,3 +104,18 @@ def test_log_densities_of_any_width_and_scale(size):
     normal = torch.distributions.Normal(0.0, torch.from_numpy(stdev).double())
     expected = normal.log_prob(torch.from_numpy(batch.raw_action).double()).sum(-1).float()
     assert torch.allclose(tensors.behaviour_log_density, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("field", "shape"), [("raw_action", (5, 9)), ("behaviour", (5, 3)), ("observation", (5, 4))]
+)
+def test_a_batch_of_another_environment_is_refused_by_name(field, shape):
+    converter = BatchConverter(ObservationScaling(3), 2)
+    before = [tensor.clone() for tensor in converter(replay_batch())]
+    other = replay_batch()
+    setattr(other, field, np.zeros(shape, getattr(other, field).dtype))
+    with pytest.raises(SchemaMismatchError, match=f"the batch's {field} has shape"):
+        converter(other)
+    assert all(
+        torch.equal(old, new) for old, new in zip(before, converter(replay_batch()), strict=True)
+    )

@@ -121,7 +121,7 @@ class FusedEngine:
             self._squares,
             self._steps,
             self._gradient,
-            min(1.0, self._max_norm / (norm + 1e-6)),
+            1.0 if norm + 1e-6 <= self._max_norm else self._max_norm / (norm + 1e-6),
             learning_rate,
             self._settings,
         )

@@ -219,3 +219,12 @@ def test_weights_whose_memory_was_replaced_are_taken_hold_of_by_bind(make_engine
     assert_same(net, twin)
     moved = torch.nn.utils.parameters_to_vector(net.parameters()).detach() - flat
     assert moved.abs().max() > 1e-5
+
+
+def test_a_gradient_that_is_no_number_is_not_clipped_away(make_engine):
+    net = network()
+    engine, _, _ = make_engine(net, max_gradient_norm=0.1)
+    broken = batch(0)
+    broken.reward[3] = float("nan")
+    engine.update(broken, schedule())
+    assert all(torch.isnan(parameter).all() for parameter in net.body.parameters())

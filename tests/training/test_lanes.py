@@ -134,7 +134,7 @@ def test_dict_observations_survive_the_batching():
 class _Leaves(Counting):
     """Calls sys.exit instead of stepping."""
 
-    def step(self, action: Any) -> Any:  # noqa: ARG002
+    def step(self, action: Any) -> Any:
         raise SystemExit("bye")
 
 

@@ -57,8 +57,10 @@ def keep_engine(recorded: str, wish: EngineWish) -> EngineName:
     return recorded  # type: ignore[return-value]
 
 
-def check_engine(wish: EngineWish, device: str) -> None:
+def check_engine(wish: EngineWish, device: str, *, recorded: bool = False) -> None:
     """Refuse an engine that this machine or device cannot run; ``auto`` always fits.
+
+    ``recorded`` says that a checkpoint names it, so that the run can have no other.
 
     Raises:
         ConfigError: no such engine, no compiler for it, or fused updates away from the CPU.
@@ -75,4 +77,5 @@ def check_engine(wish: EngineWish, device: str) -> None:
         )
     problem = compiler_problem(device) if wish == "compiled" else None
     if problem is not None:
-        raise ConfigError(f"engine: compiled is not possible here: {problem}; or choose auto")
+        other = "or start a new run: this one was trained by it" if recorded else "or choose auto"
+        raise ConfigError(f"engine: compiled is not possible here: {problem}; {other}")

@@ -66,7 +66,7 @@ def make_engine(
         name = choose_engine(wish, updates=updates, fused=fused, device=device)
     else:
         name = keep_engine(recorded, wish)
-        check_engine(name, device)
+        check_engine(name, device, recorded=True)
     if name == "fused" and closed_form is not None:
         adam = cast("Adam", optimizer)
         return FusedEngine(closed_form(), adam, max_gradient_norm=max_gradient_norm)

@@ -46,3 +46,10 @@ def test_a_resumed_run_keeps_its_engine() -> None:
         keep_engine("fused", "eager")
     with pytest.raises(CheckpointError, match="unknown"):
         keep_engine("warp", "auto")
+
+
+@pytest.mark.parametrize(("recorded", "remedy"), [(False, "choose auto"), (True, "a new run")])
+def test_a_missing_compiler_comes_with_a_remedy_that_helps(monkeypatch, recorded, remedy):
+    monkeypatch.setenv("CXX", "/bin/false")
+    with pytest.raises(ConfigError, match=f"not possible here: .*{remedy}"):
+        engine_choice.check_engine("compiled", "cpu", recorded=recorded)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from pipeline.comparison_groups import RunSettings, group_names
 from pipeline.learning_curve import LearningCurve, read_learning_curve
+from pipeline.metric_columns import read_columns
 from pipeline.run_folder import RunFolder
 from storage.errors import SharpwaveError
 
@@ -74,7 +74,7 @@ def seed_count(rows: Sequence[ComparedRun]) -> str:
 
 
 def _row(run: RunFolder, kept: RunSettings, group: str, window: int) -> ComparedRun:
-    curve, problem = _read(run, kept)
+    curve, speed, problem = _read(run, kept)
     late = curve.schedule_steps > run.settings()["loop"]["steps"] / 2
     done = curve.schedule_steps if curve.offline else curve.steps
     return ComparedRun(
@@ -87,29 +87,30 @@ def _row(run: RunFolder, kept: RunSettings, group: str, window: int) -> Compared
         last_return=curve.last(window),
         far_fraction=float(curve.far_fraction[late].mean()) if late.any() else float("nan"),
         beta=float(curve.beta[-1]) if len(curve.beta) else float("nan"),
-        steps_per_second=float("nan") if problem and not len(done) else _speed(run),
+        steps_per_second=speed,
         curve=curve,
         problem=problem,
     )
 
 
-def _read(run: RunFolder, kept: RunSettings) -> tuple[LearningCurve, str]:
-    """The run's curve, and why it cannot be drawn; one damaged run does not stop the others."""
+def _read(run: RunFolder, kept: RunSettings) -> tuple[LearningCurve, float, str]:
+    """The run's curve and speed, and why it cannot be drawn.
+
+    One damaged run does not stop the others.
+    """
     try:
-        curve = read_learning_curve(run.path)
-    except SharpwaveError as error:
+        curve, speed = read_learning_curve(run.path), _speed(run)
+    except (SharpwaveError, OSError) as error:
         none = np.empty(0)
-        return LearningCurve(none, none, none, none, none, offline=kept.offline), str(error)
-    return curve, curve.missing
+        curve = LearningCurve(none, none, none, none, none, offline=kept.offline)
+        return curve, float("nan"), str(error)
+    return curve, speed, curve.missing
 
 
 def _speed(run: RunFolder) -> float:
-    if not run.metrics.exists():
+    """Steps a second over the whole run; NaN before the first line of metrics.csv."""
+    timed = read_columns(run.metrics, "wall_time")
+    if not len(timed):
         return float("nan")
-    with run.metrics.open(newline="") as lines:
-        timed = [line for line in csv.DictReader(lines) if line.get("wall_time")]
-    if not timed:
-        return float("nan")
-    seconds = float(timed[-1]["wall_time"])
-    steps = float(timed[-1].get("steps") or timed[-1]["environment_steps"])
-    return steps / seconds if seconds else float("nan")
+    steps, seconds = timed[-1]
+    return float(steps / seconds) if seconds > 0 else float("nan")

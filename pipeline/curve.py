@@ -66,19 +66,31 @@ def _show_comparison(runs: Sequence[RunFolder], window: int, picture: Path | Non
     from pipeline.comparison_plot import save_comparison
     from pipeline.comparison_table import group_table, markdown_table
 
-    rows = compare(runs, window=window)
+    refused = {run.path: reason for run in runs if (reason := _refusal(run))}
+    known = [run for run in runs if run.path not in refused]
+    rows = compare(known, window=window)
     for table in (markdown_table(rows, window=window), group_table(rows)):
         if table:
             print(f"{table}\n")
-    missing = [
-        f"{run.path}: {row.problem}" for run, row in zip(runs, rows, strict=True) if row.problem
-    ]
-    if len(missing) == len(rows):
+    problems = refused | {
+        run.path: row.problem for run, row in zip(known, rows, strict=True) if row.problem
+    }
+    missing = [f"{run.path}: {problems[run.path]}" for run in runs if run.path in problems]
+    if len(missing) == len(runs):
         raise ConfigError(f"there is nothing to draw. {'; '.join(missing)}")
     for line in missing:
         print(f"not drawn: {line}")
     path = save_comparison(rows, picture or runs[0].path.parent / "curves.png", window=window)
     print(f"picture: {path}")
+
+
+def _refusal(run: RunFolder) -> str:
+    """Why nothing at all can be said of a run; empty where its settings can be read."""
+    try:
+        run.settings()
+    except ConfigError as error:
+        return str(error)
+    return ""
 
 
 def _speaks_unicode() -> bool:

@@ -5,24 +5,20 @@ A run that learns from a store does not act: it has returns of evaluations only,
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import yaml
 
 import storage
-from storage.errors import ConfigError
+from pipeline.metric_columns import read_columns
+from pipeline.run_folder import RunFolder
 
 __all__ = ["LearningCurve", "Numbers", "read_learning_curve", "running_mean"]
 
 Numbers = npt.NDArray[np.float64]
-
-_STEP_COLUMNS: Final = ("steps", "environment_steps")
-"""The first of these that a file has; files of earlier versions have the second only."""
 
 
 def _none() -> Numbers:
@@ -96,14 +92,15 @@ def read_learning_curve(run: Path) -> LearningCurve:
     """Reads `run`/store and `run`/metrics.csv; a run that just began gives empty arrays.
 
     Raises:
-        SharpwaveError: the store or metrics.csv is damaged.
+        SharpwaveError: the settings, the store or metrics.csv are damaged.
     """
-    settings = _settings(run / "config.yaml")
+    folder = RunFolder(run)
+    settings = _settings(folder)
     offline = settings.get("replay", {}).get("store") is not None
     name = settings.get("name")
-    own = (_none(), _none()) if offline else _episodes(run / "store", name)
-    schedule = _lines(run / "metrics.csv", "beta", "far_fraction")
-    greedy = _lines(run / "metrics.csv", "evaluation_return")
+    own = (_none(), _none()) if offline else _episodes(folder.store, name)
+    schedule = read_columns(folder.metrics, "beta", "far_fraction")
+    greedy = read_columns(folder.metrics, "evaluation_return")
     warmup, far_target = _marks(settings)
     return LearningCurve(
         *own,
@@ -124,12 +121,9 @@ def running_mean(values: Numbers, window: int) -> Numbers:
     return np.asarray((sums[ends] - sums[starts]) / (ends - starts), dtype=np.float64)
 
 
-def _settings(path: Path) -> dict[str, Any]:
+def _settings(run: RunFolder) -> dict[str, Any]:
     """The run's settings; none without the file."""
-    if not path.is_file():
-        return {}
-    kept: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return kept
+    return run.settings() if run.config.is_file() else {}
 
 
 def _episodes(path: Path, name: Any) -> tuple[Numbers, Numbers]:
@@ -147,30 +141,6 @@ def _episodes(path: Path, name: Any) -> tuple[Numbers, Numbers]:
     records = np.concatenate(parts)
     records = records[np.argsort(records["end_time"], kind="stable")]
     return np.cumsum(records["length"], dtype=np.float64), records["return"].astype(np.float64)
-
-
-def _lines(path: Path, *columns: str) -> Numbers:
-    """Steps and `columns` of the lines that have them all."""
-    rows: list[list[float]] = []
-    if path.exists():
-        with path.open(newline="") as file:
-            lines = csv.DictReader(file)
-            names = lines.fieldnames or ()
-            steps = next((name for name in _STEP_COLUMNS if name in names), _STEP_COLUMNS[0])
-            for line in lines:
-                cells = [line.get(name) for name in (steps, *columns)]
-                if all(cells):
-                    rows.append([_number(cell, path, lines.line_num) for cell in cells if cell])
-    return np.asarray(rows, dtype=np.float64).reshape(-1, 1 + len(columns))
-
-
-def _number(cell: str, path: Path, line: int) -> float:
-    try:
-        return float(cell)
-    except ValueError:
-        raise ConfigError(
-            f"{path}, line {line}: {cell!r} is no number; take the line out of the file"
-        ) from None
 
 
 def _marks(settings: dict[str, Any]) -> tuple[int | None, float | None]:

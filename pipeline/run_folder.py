@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,8 @@ _RULES: Final = {
     (True, True): "ReF-ER",
 }
 """The paper's names, by rules 1 and 2."""
+_SECTIONS: Final = ("environment", "agent", "loop")
+"""What every run's settings have; without them, defaults would stand for what was lost."""
 _BEFORE_STEPS: Final = ("store", "checkpoints", "overlays", "tensorboard")
 """Folders that a run makes before its first step, besides config.yaml."""
 
@@ -120,23 +122,23 @@ class RunFolder:
             self.path.rmdir()
 
     def settings(self) -> dict[str, Any]:
-        """The run's resolved settings, as config.yaml has them.
+        """The run's resolved settings, as config.yaml has them, and defaults for those it lacks.
 
         Raises:
             ConfigError: the file is damaged.
         """
-        import yaml
+        from training.config import RunConfig
+        from training.config_file import from_mapping, read_mapping, to_mapping
 
         try:
-            kept = yaml.safe_load(self.config.read_text(encoding="utf-8"))
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            kept = error
-        if not isinstance(kept, dict):
+            kept = read_mapping(self.config)
+            _check_sections(kept)
+            return to_mapping(from_mapping(RunConfig, kept))
+        except ConfigError as error:
             raise ConfigError(
-                f"{self.config} is damaged: it holds no settings; write it anew from the command "
-                "line that made the run, or leave the run out"
-            )
-        return kept
+                f"{self.config} is damaged: {error}. Write it anew from the command line that "
+                "made the run, or leave the run out"
+            ) from error
 
     def rules(self) -> str:
         """The paper's name of the run's remember-and-forget rules."""
@@ -182,3 +184,9 @@ class RunFolder:
     def curve(self) -> Path:
         """The learning curve as a picture."""
         return self.path / "curve.png"
+
+
+def _check_sections(kept: Mapping[str, Any]) -> None:
+    lost = [name for name in _SECTIONS if name not in kept]
+    if lost:
+        raise ConfigError(f"it lacks {', '.join(lost)}")

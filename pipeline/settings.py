@@ -12,7 +12,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, cast
 
-import yaml
 from docstring_parser import parse as parse_docstring
 from docstring_parser import parse_from_object
 from jsonargparse import ArgumentError, ArgumentParser, Namespace
@@ -93,7 +92,7 @@ class SettingsParser:
         words = [word for file in files for word in ("--config", str(file))]
         try:
             parsed = self.parser.parse_args([*words, *arguments], defaults=True)
-        except (ArgumentError, argparse.ArgumentError) as error:
+        except (ArgumentError, argparse.ArgumentError, ValueError, OverflowError) as error:
             raise ConfigError(self._plainly(str(error))) from None
         self._check_unset(parsed)
         return self._nested(parsed)
@@ -222,19 +221,12 @@ def _without_unset(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _mapping(file: Path) -> dict[str, Any]:
-    try:
-        values = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    from training.config_file import read_mapping
+
+    if not file.exists():
         siblings = [str(path) for path in file.parent.glob("*.yaml")]
-        hint = nearest(str(file), siblings)
-        raise ConfigError(f"there is no config file {file}{hint}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"the config file {file} cannot be read: {error}") from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{file} is not valid YAML: {error}") from None
-    if not isinstance(values, dict):
-        raise ConfigError(f"{file} holds {type(values).__name__}, not settings by name")
-    return values
+        raise ConfigError(f"there is no config file {file}{nearest(str(file), siblings)}")
+    return read_mapping(file)
 
 
 def _check_keys(file: Path, values: dict[str, Any], known: list[str], prefix: str = "") -> None:

@@ -45,6 +45,8 @@ class Run:
     config: RunConfig
     folder: RunFolder
     checkpoint: Path | None = None
+    finished: bool = False
+    """Every step was taken, but the process ended before it had drawn the picture."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -55,7 +57,10 @@ def main(arguments: Sequence[str]) -> int:
     values = _parser().parse([Path(file) for file in files], options)
     resume = values.pop("resume", None)
     run = _new_run(files, values) if resume is None else _resumed_run(Path(resume), options)
-    train(run)
+    if run.finished:
+        show_curve(run.folder)
+    else:
+        train(run)
     print(f"\nsharpwave evaluate {quote(run.folder.path)} --episodes 20")
     if run.folder.store.is_dir():
         print(f"sharpwave inspect {quote(run.folder.store)}")
@@ -175,12 +180,23 @@ def _resumed_run(path: Path, options: Sequence[str]) -> Run:
     _check_changes(read_config([folder.config]), config)
     _check_checkpoint(folder)
     done = _checkpoint_steps(folder)
+    if done >= config.loop.steps and _lacks_picture(folder):
+        return Run(config, folder, folder.last_checkpoint, finished=True)
     if done >= config.loop.steps:
         raise ConfigError(
             f"{path} has {'taken' if config.replay.store is None else 'done'} its {done:,} "
             f"{_unit(config)}; go on by --loop.steps={2 * done} or another number above that"
         )
     return Run(config, folder, folder.last_checkpoint)
+
+
+def _lacks_picture(folder: RunFolder) -> bool:
+    """Whether the run's picture is missing and can be drawn."""
+    if folder.curve.exists() or not folder.store.is_dir():
+        return False
+    from pipeline.learning_curve import read_learning_curve
+
+    return not read_learning_curve(folder.path).missing
 
 
 def _check_checkpoint(folder: RunFolder) -> None:

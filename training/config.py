@@ -11,9 +11,9 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from storage.errors import ConfigError
 from training.environment import EnvironmentConfig, WrapperConfig
 from training.refer import ReferSettings
+from training.setting_checks import check_numbers, check_positive, require, shown
 
 __all__ = [
     "CheckpointConfig",
@@ -26,11 +26,6 @@ __all__ = [
     "VRacerConfig",
     "WrapperConfig",
 ]
-
-
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise ConfigError(message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +70,15 @@ class VRacerConfig:
     refer: ReferSettings = field(default_factory=ReferSettings)
 
     def __post_init__(self) -> None:
+        check_numbers("agent", self)
         sizes = len(self.hidden) > 0 and all(size > 0 for size in self.hidden)
-        _require(sizes, f"agent.hidden is {self.hidden}; give at least one positive size")
-        _require(0 < self.discount <= 1, f"agent.discount is {self.discount}; it lies in (0, 1]")
+        require(sizes, f"agent.hidden is {self.hidden}; give at least one positive size")
+        require(0 < self.discount <= 1, f"agent.discount is {self.discount}; it lies in (0, 1]")
         positive = ("learning_rate", "initial_stdev", "batch_size", "scaling_interval")
         for name in (*positive, "acting_interval"):
-            value = getattr(self, name)
-            _require(value > 0, f"agent.{name} is {value}; it must be positive")
-        clip = self.gradient_clip
-        _require(clip is None or clip > 0, f"agent.gradient_clip is {clip}; it must be positive")
+            check_positive(f"agent.{name}", getattr(self, name))
+        if self.gradient_clip is not None:
+            check_positive("agent.gradient_clip", self.gradient_clip)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +98,9 @@ class ReplayConfig:
     overlay: str = "main"
 
     def __post_init__(self) -> None:
-        _require(self.window > 0, f"replay.window is {self.window}; it must be positive")
-        _require(
+        check_numbers("replay", self)
+        require(self.window > 0, f"replay.window is {self.window}; it must be positive")
+        require(
             self.overlay not in ("", ".", "..") and "/" not in self.overlay,
             f"replay.overlay is {self.overlay!r}; it becomes part of a directory name",
         )
@@ -142,16 +138,22 @@ class LoopConfig:
     accelerator: Literal["cpu", "gpu", "auto"] = "cpu"
 
     def __post_init__(self) -> None:
+        check_numbers("loop", self)
         for name in ("steps", "lanes", "round_steps", "threads"):
             value = getattr(self, name)
-            _require(value > 0, f"loop.{name} is {value}; it must be at least 1")
-        _require(self.warmup >= 0, f"loop.warmup is {self.warmup}; it cannot be negative")
+            require(value > 0, f"loop.{name} is {value}; it must be at least 1")
+        require(self.warmup >= 0, f"loop.warmup is {self.warmup}; it cannot be negative")
         ratio = self.updates_per_step
-        _require(ratio >= 0, f"loop.updates_per_step is {ratio}; it cannot be negative")
+        require(ratio >= 0, f"loop.updates_per_step is {ratio}; it cannot be negative")
+        require(
+            max(self.steps - self.warmup, 0) * ratio < 2**63,
+            f"loop.updates_per_step is {ratio}, which makes 2**63 updates or more of "
+            f"{self.steps} steps; lower one of them",
+        )
         if self.lane_kind != "serial":
             for name in ("steps", "round_steps"):
                 value = getattr(self, name)
-                _require(
+                require(
                     value % self.lanes == 0,
                     f"loop.{name} is {value}; with lane_kind {self.lane_kind} all {self.lanes} "
                     "lanes step together, so it must be a multiple of lanes",
@@ -176,9 +178,10 @@ class EvaluationConfig:
     episodes: int = 5
 
     def __post_init__(self) -> None:
+        check_numbers("evaluation", self)
         steps, episodes = self.every_steps, self.episodes
-        _require(steps > 0, f"evaluation.every_steps is {steps}; it must be positive")
-        _require(episodes >= 0, f"evaluation.episodes is {episodes}; it cannot be negative")
+        require(steps > 0, f"evaluation.every_steps is {steps}; it must be positive")
+        require(episodes >= 0, f"evaluation.episodes is {episodes}; it cannot be negative")
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,8 +203,9 @@ class LoggingConfig:
     progress: bool = True
 
     def __post_init__(self) -> None:
+        check_numbers("logging", self)
         steps = self.every_steps
-        _require(steps > 0, f"logging.every_steps is {steps}; it must be positive")
+        require(steps > 0, f"logging.every_steps is {steps}; it must be positive")
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,8 +222,9 @@ class CheckpointConfig:
     every_steps: int = 5_000
 
     def __post_init__(self) -> None:
+        check_numbers("checkpoint", self)
         steps = self.every_steps
-        _require(steps > 0, f"checkpoint.every_steps is {steps}; it must be positive")
+        require(steps > 0, f"checkpoint.every_steps is {steps}; it must be positive")
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,15 +255,16 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         batch, window = self.agent.batch_size, self.replay.window
-        _require(
+        require(
             window >= batch,
             f"replay.window is {window}, smaller than agent.batch_size {batch}; a batch holds "
             "distinct steps of the window, so raise the window or lower the batch size",
         )
-        _require(
+        require(
             self.name not in ("", ".", "..") and "/" not in self.name,
             f"name is {self.name!r}; it becomes a directory name",
         )
-        _require(
-            0 <= self.seed < 2**63, f"seed is {self.seed}; it must lie between 0 and 2**63 - 1"
+        require(
+            0 <= self.seed < 2**63,
+            f"seed is {shown(self.seed)}; it must lie between 0 and 2**63 - 1",
         )

@@ -17,8 +17,9 @@ from storage.atomic import write_atomic
 from storage.errors import ConfigError
 from training.config import RunConfig, WrapperConfig
 from training.refer import ReferSettings, preset
+from training.setting_checks import shown
 
-__all__ = ["from_mapping", "load_config", "save_config", "to_mapping"]
+__all__ = ["from_mapping", "load_config", "read_mapping", "save_config", "to_mapping"]
 
 _Settings = TypeVar("_Settings")
 
@@ -36,7 +37,7 @@ def load_config(path: Path | str, overrides: Sequence[str] = ()) -> RunConfig:
         ConfigError: no such file, no YAML, an unknown key (the nearest names are listed), or an
             impossible value.
     """
-    values = _read(Path(path))
+    values = read_mapping(Path(path))
     for override in overrides:
         _apply(values, override)
     return from_mapping(RunConfig, values)
@@ -82,7 +83,28 @@ def from_mapping(settings: type[_Settings], values: Mapping[str, Any], at: str =
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
-    """Takes 1e4 for a number."""
+    """Takes 1e4 for a number; refuses a key given twice, and says where a value is impossible."""
+
+    def compose_mapping_node(self, anchor: str | None) -> yaml.MappingNode:
+        """A mapping as it is written, before others are merged into it."""
+        node = super().compose_mapping_node(anchor)
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in seen:
+                    problem = f"{key.value!r} is given twice; leave one out"
+                    raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+                seen.add(key.value)
+        return node
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """The value of `node`; the text of a number or date may be none."""
+        try:
+            return super().construct_object(node, deep)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            kind = node.tag.rpartition(":")[2]
+            problem = f"{shown(node.value)} is no possible {kind}"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from error
 
 
 class _Dumper(yaml.SafeDumper):  # type: ignore[misc]
@@ -94,18 +116,30 @@ _Dumper.add_implicit_resolver(_FLOAT, _EXPONENT, list("-+.0123456789"))
 
 
 def _parsed(text: str) -> Any:
-    return yaml.load(text, Loader=_Loader)
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except RecursionError as error:
+        raise yaml.YAMLError("it is nested too deeply") from error
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_mapping(path: Path) -> dict[str, Any]:
+    """What a YAML file holds, if that is a mapping.
+
+    Raises:
+        ConfigError: no such file, it cannot be read, it is no YAML, or holds something else.
+    """
     try:
         values = _parsed(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ConfigError(f"there is no configuration file {path}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ConfigError(f"{path} cannot be read: {reason}") from error
     except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is no YAML: {error}") from error
+        raise ConfigError(f"{path} is no YAML that can be used: {error}") from error
     if not isinstance(values, dict):
-        raise ConfigError(f"{path} holds {type(values).__name__}; it must hold a mapping")
+        kind = "nothing" if values is None else f"a {type(values).__name__}"
+        raise ConfigError(f"{path} holds {kind}; it must hold a mapping of settings by name")
     return values
 
 
@@ -197,10 +231,12 @@ def _mapping(value: Any, at: str) -> Mapping[str, Any]:
 
 
 def _scalar(kind: type, value: Any, at: str) -> Any:
-    wanted = f"{at} is {value!r}; it must be {_ARTICLES.get(kind, kind.__name__)}"
+    wanted = f"{at} is {shown(value)}; it must be {_ARTICLES.get(kind, kind.__name__)}"
     if kind is float and not isinstance(value, bool):
         try:
             return float(value)
+        except OverflowError as error:
+            raise ConfigError(f"{at} is {shown(value)}; it must be finite") from error
         except (TypeError, ValueError) as error:
             raise ConfigError(wanted) from error
     if kind is int and isinstance(value, float) and value.is_integer():

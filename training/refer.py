@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from storage.errors import ConfigError
+from training.setting_checks import FLOAT32_MAX
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,6 +29,8 @@ __all__ = [
 
 _BETA_RATE_OVER_MEMORY = 0.1
 """The factor of 0.1 * batch / memory, which is 1e-4 at the paper's batch of 256 of 2^18 steps."""
+
+_AT_LEAST_0 = f"at least 0 and at most {FLOAT32_MAX:.3g}, what float32 holds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +75,10 @@ class ReferSettings:
 
     def _checks(self) -> list[tuple[bool, str]]:
         return [
-            (self.c >= 0, f"c = {self.c} must be at least 0"),
-            (self.annealing >= 0, f"annealing = {self.annealing} must be at least 0"),
+            *(
+                (0 <= value <= FLOAT32_MAX, f"{name} = {value} must be {_AT_LEAST_0}")
+                for name, value in (("c", self.c), ("annealing", self.annealing))
+            ),
             (0 < self.far_target < 1, f"far_target = {self.far_target} must lie in (0, 1)"),
             (0 <= self.beta_initial <= 1, f"beta_initial = {self.beta_initial} must lie in [0, 1]"),
             (

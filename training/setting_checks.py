@@ -1,0 +1,58 @@
+"""What numbers a setting may be, by kind, so that none reaches a library that cannot hold it."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, Final
+
+from storage.errors import ConfigError
+
+__all__ = ["FLOAT32_MAX", "FLOAT32_TINY", "check_numbers", "check_positive", "require", "shown"]
+
+FLOAT32_TINY: Final = 2.0**-126
+"""The smallest positive number that float32 holds with all its digits."""
+FLOAT32_MAX: Final = (2 - 2.0**-23) * 2.0**127
+_INT_END: Final = 2**63
+"""The first whole number that int64 cannot hold."""
+_LONGEST: Final = 60
+"""Characters of a refused value in a message."""
+
+
+def require(condition: bool, message: str) -> None:
+    """Raises `ConfigError` with `message` where `condition` does not hold."""
+    if not condition:
+        raise ConfigError(message)
+
+
+def check_numbers(section: str, settings: Any) -> None:
+    """Raises `ConfigError` at a number of the dataclass that is not finite or beyond int64.
+
+    Numbers in lists count, too.
+    """
+    for field in dataclasses.fields(settings):
+        value = getattr(settings, field.name)
+        for each in value if isinstance(value, list) else [value]:
+            where = f"{section}.{field.name} is {shown(each)}"
+            if isinstance(each, float):
+                require(math.isfinite(each), f"{where}; it must be finite")
+            elif isinstance(each, int):
+                require(abs(each) < _INT_END, f"{where}; it must be below 2**63")
+
+
+def check_positive(name: str, value: float) -> None:
+    """Raises `ConfigError` where `value` is not positive, or float32 cannot hold it."""
+    require(value > 0, f"{name} is {value}; it must be positive")
+    if isinstance(value, float):
+        require(
+            FLOAT32_TINY <= value <= FLOAT32_MAX,
+            f"{name} is {value}; it must lie between {FLOAT32_TINY:.3g} and {FLOAT32_MAX:.3g}, "
+            "what float32 holds",
+        )
+
+
+def shown(value: Any) -> str:
+    """The value as in Python, without the middle of a long one."""
+    text = repr(value)
+    half = _LONGEST // 2
+    return text if len(text) <= _LONGEST else f"{text[:half]}…{text[-half:]}"

@@ -18,8 +18,9 @@ from storage.schema import Schema
 from storage.segment_writer import SegmentWriter
 from storage.spaces import Leaf, leaf_values
 from storage.step_plan import StepPlan
+from storage.step_values import exact
 
-__all__ = ["OPEN", "Lane", "OpenEpisode", "Pending", "exact", "rounded"]
+__all__ = ["OPEN", "Lane", "OpenEpisode", "Pending"]
 
 OPEN: Final = "open"
 
@@ -44,44 +45,6 @@ class OpenEpisode:
     """Steps stored so far."""
     seed: int | None
     lane_episode: int
-
-
-def exact(value: Any, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
-    """The value in a column's dtype and shape; SchemaMismatchError when that changes it."""
-    try:
-        array = np.asarray(value)
-    except ValueError as error:
-        raise SchemaMismatchError(f"{name}: {value!r} is no array ({error})") from None
-    if array.dtype == dtype and array.shape == shape:
-        return array
-    if array.shape != shape or array.dtype.kind not in "biuf":
-        raise SchemaMismatchError(
-            f"{name}: got a value of shape {array.shape} and dtype {array.dtype}, the column holds "
-            f"shape {shape} and dtype {dtype}. Give what the environment's space declares."
-        )
-    with np.errstate(all="ignore"):
-        cast = array.astype(dtype)
-        same = np.array_equal(cast, array, equal_nan=array.dtype.kind == "f")
-    if not same:
-        raise SchemaMismatchError(
-            f"{name}: {array.dtype} values cannot be stored as {dtype} without changing them "
-            f"(first is {array.flat[0]!r}). Declare the space in the dtype that the environment "
-            "returns, or convert in a wrapper."
-        )
-    return cast
-
-
-def rounded(value: Any, name: str, size: int) -> np.ndarray[Any, Any]:
-    """Policy numbers as float32 (size,); SchemaMismatchError for another count."""
-    try:
-        array = np.asarray(value, dtype=np.float32)
-    except (TypeError, ValueError) as error:
-        raise SchemaMismatchError(f"{name}: {value!r} is no array of numbers ({error})") from None
-    if array.shape != (size,):
-        raise SchemaMismatchError(
-            f"{name}: got shape {array.shape}, the column holds ({size},) float32 numbers"
-        )
-    return array
 
 
 class Lane:

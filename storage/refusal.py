@@ -6,13 +6,24 @@ from storage.errors import ActionOutOfBoundsError, NonFiniteError, SchemaMismatc
 from storage.lane import Lane
 from storage.layout import BehaviourKind
 from storage.schema import Schema
+from storage.step_values import integer
 
-__all__ = ["bad_step", "misfit", "no_column", "no_parameters"]
+__all__ = ["bad_step", "beyond_int64", "misfit", "no_column", "no_parameters"]
 
 
 def misfit(line: Lane, error: Exception | str) -> SchemaMismatchError:
-    """A value of the wrong shape, dtype or kind, with the place of its step."""
+    """A value of the wrong shape, dtype, kind or range, with the place of its step."""
     return SchemaMismatchError(f"{line.place}: {error}")
+
+
+def beyond_int64(line: Lane, behaviour_kind: int, policy_update: int) -> SchemaMismatchError:
+    """The one of a step's two integers that no int64 holds."""
+    try:
+        integer(behaviour_kind, "behaviour_kind")
+        integer(policy_update, "policy_update")
+    except SchemaMismatchError as error:
+        return misfit(line, error)
+    raise RuntimeError("both integers fit an int64")  # unreachable from outside
 
 
 def bad_step(
@@ -25,6 +36,8 @@ def bad_step(
         return SchemaMismatchError(
             f"unknown behaviour_kind on lane {line.index}; give one of {kinds}"
         )
+    if column == "behaviour" and out_of_bounds:
+        return _bad_stdev(line)
     observed = column in {leaf.name for leaf in line.schema.observation}
     where = line.place
     value = "nan or inf"
@@ -43,6 +56,18 @@ def bad_step(
         f"{found}. To end such episodes before that step and go on, collect with "
         "--nonfinite=end_episode, train with --loop.nonfinite=end_episode, or in Python write with "
         "nonfinite='end_episode'; end(lane) keeps the steps before it."
+    )
+
+
+def _bad_stdev(line: Lane) -> SchemaMismatchError:
+    behaviour = line.bound().arrays["behaviour"][line.row].tolist()
+    stdevs = behaviour[len(behaviour) // 2 :]
+    index = next(i for i, stdev in enumerate(stdevs) if stdev <= 0)
+    return misfit(
+        line,
+        f"behaviour: the standard deviation of number {index} is {stdevs[index]} as a float32, and "
+        "no Gaussian draw has a density then. Give the means and then the standard deviations, "
+        "all above 0, or behaviour_kind 0 for unknown without a behaviour.",
     )
 
 

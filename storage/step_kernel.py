@@ -34,11 +34,12 @@ from storage.kernel import (
 )
 from storage.layout import BehaviourKind
 
-__all__ = ["BAD_BOUND", "BAD_KIND", "BAD_REWARD", "MISFIT", "dtype_code", "store_step"]
+__all__ = ["BAD_BOUND", "BAD_KIND", "BAD_REWARD", "BAD_STDEV", "MISFIT", "dtype_code", "store_step"]
 
-_PLAN_SOURCES = 11
+_PLAN_SOURCES = 13
 """Where the source lines start: after six addresses (0 = no such column), the number of checks, the
-ids of None and of the array type, and the checks' bits of raw action and behaviour."""
+ids of None and of the array type, the checks' bits of raw action and behaviour, the address of the
+behaviour column and its number of standard deviations (0 when it has none)."""
 _SOURCE_FIELDS = 7
 """A line: data address, row bytes, row shift, id of the dtype or 0 if numbers are never taken from
 an object, id of the scalar type or 0, number of dimensions, address of their sizes."""
@@ -48,10 +49,13 @@ _CHECK_FIELDS = 7
 """A line: data address, row bytes, numbers, dtype code, row shift, low and high address or 0."""
 BAD_REWARD = -1
 BAD_KIND = -2
+BAD_STDEV = -3
 BAD_BOUND = 1 << 20
 MISFIT = 1 << 40
 _NOWHERE = -1
 _LAST_KIND = int(max(BehaviourKind))
+_GAUSSIAN = int(BehaviourKind.GAUSSIAN)
+_NOMINAL = int(BehaviourKind.NOMINAL_GAUSSIAN)
 _PARAMETRIC = sum(
     1 << kind
     for kind in (
@@ -195,6 +199,19 @@ def _check_lines(plan, row, present):  # type: ignore[no-untyped-def]
     return 0
 
 
+@signed_kernel("int64(int64, int64, int64, int64)")
+def _check_stdevs(plan, row, behaviour, behaviour_kind):  # type: ignore[no-untyped-def]
+    """BAD_STDEV when one of a Gaussian behaviour's second half is not above 0, else 0."""
+    bad = 0
+    if behaviour != load_i8(plan + 56) and behaviour_kind in (_GAUSSIAN, _NOMINAL):
+        count = load_i8(plan + 96)
+        data = load_i8(plan + 88) + 4 * count * (2 * row + 1)
+        for i in range(0, 4 * count, 4):
+            if load_f4(data + i) <= 0.0:
+                bad = BAD_STDEV
+    return bad
+
+
 @signed_kernel("int64(int64, int64, int64)")
 def _address(plan, source, value):  # type: ignore[no-untyped-def]
     """Where the numbers of a source's object lie.
@@ -245,8 +262,9 @@ def _store_step(  # type: ignore[no-untyped-def]
     ``observation``, ``action``, ``raw_action`` and ``behaviour`` are ids of objects that are kept
     alive meanwhile; 0 stands for one whose numbers are stored already. Returns MISFIT with a bit
     for each that is no array or scalar just as its column has it, and for a behaviour that is None
-    though its kind has parameters: nothing is written then. Else BAD_REWARD or BAD_KIND, or 1 + i
-    for a number that is not finite in check i, or BAD_BOUND + i for one outside its bounds.
+    though its kind has parameters: nothing is written then. Else BAD_REWARD, BAD_KIND or
+    BAD_STDEV, or 1 + i for a number that is not finite in check i, or BAD_BOUND + i for one outside
+    its bounds.
     """
     from_observation, from_action = _address(plan, 0, observation), _address(plan, 1, action)
     from_raw, from_behaviour = _address(plan, 2, raw_action), _address(plan, 3, behaviour)
@@ -271,6 +289,8 @@ def _store_step(  # type: ignore[no-untyped-def]
     if behaviour == none:
         present &= ~load_i8(plan + 80)
     bad = _check_lines(plan, row, present)
+    if not bad:
+        bad = _check_stdevs(plan, row, behaviour, behaviour_kind)
     if bad:
         return bad
     store_f8(load_i8(plan) + 8 * row, reward)

@@ -10,7 +10,7 @@ import numpy as np
 from storage.array_object import is_known
 from storage.schema import Schema
 from storage.spaces import action_bounds, is_box
-from storage.step_kernel import BAD_BOUND, BAD_KIND, BAD_REWARD, dtype_code
+from storage.step_kernel import BAD_BOUND, BAD_KIND, BAD_REWARD, BAD_STDEV, dtype_code
 
 __all__ = ["StepPlan"]
 
@@ -39,6 +39,9 @@ class StepPlan:
         head.append(int(arrays["life_lost"].ctypes.data) if schema.life_loss else 0)
         head += [len(self._lines), id(None), id(np.ndarray)]
         head += [self.raw_action_bit, self.behaviour_bit]
+        gaussian = schema.behaviour_family == "gaussian"
+        head += [int(arrays["behaviour"].ctypes.data) if gaussian else 0]
+        head += [schema.behaviour_size // 2 if gaussian else 0]
         lines = [*self._sources(schema, arrays), *self._lines]
         self._array = np.array(head + [field for line in lines for field in line], dtype=np.int64)
         self.address = int(self._array.ctypes.data)
@@ -102,6 +105,8 @@ class StepPlan:
             return "reward", False
         if code == BAD_KIND:
             return "behaviour_kind", True
+        if code == BAD_STDEV:
+            return "behaviour", True
         if code >= BAD_BOUND:
             return self.names[code - BAD_BOUND], True
         return self.names[code - 1], False

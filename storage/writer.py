@@ -18,12 +18,13 @@ from storage.errors import (
     SharpwaveError,
     WriterStateError,
 )
-from storage.lane import OPEN, Lane, OpenEpisode, rounded
+from storage.lane import OPEN, Lane, OpenEpisode
 from storage.layout import BehaviourKind, Ending, StorePaths
 from storage.position import StorePosition
-from storage.refusal import bad_step, misfit, no_column, no_parameters
+from storage.refusal import bad_step, beyond_int64, misfit, no_column, no_parameters
 from storage.schema import Schema
 from storage.step_kernel import MISFIT, store_step
+from storage.step_values import flag, integer, number, rounded
 from storage.writer_position import capture, restore
 from storage.writer_settings import WriterSettings
 
@@ -36,17 +37,6 @@ _FAMILY_KIND = {
     "categorical": int(BehaviourKind.CATEGORICAL),
     "unknown": int(BehaviourKind.UNKNOWN),
 }
-
-
-def _numbers(line: Lane, reward: Any, behaviour_kind: Any) -> tuple[float, int]:
-    try:
-        reward = float(reward)
-    except (TypeError, ValueError):
-        raise misfit(line, f"reward: {reward!r} is no number") from None
-    try:
-        return reward, int(behaviour_kind)
-    except (TypeError, ValueError) as error:
-        raise misfit(line, error) from error
 
 
 def _load_arrow() -> None:
@@ -139,13 +129,13 @@ class Writer:
         action: Any,
         reward: float,
         observation: Any,
-        terminated: bool,
-        truncated: bool,
+        terminated: bool | np.bool_,
+        truncated: bool | np.bool_,
         raw_action: Any = None,
         behaviour: Any = None,
         behaviour_kind: int = 0,
         policy_update: int = -1,
-        life_lost: bool = False,
+        life_lost: bool | np.bool_ = False,
         info: Mapping[str, Any] | None = None,
     ) -> EpisodeRecord | None:
         """Store what one ``env.step(action)`` gave; returns a record when the episode ended.
@@ -169,33 +159,50 @@ class Writer:
         successor = row + 1
         if successor >= line.allocated:
             line.grow()
+        try:
+            if type(reward) is not float:
+                reward = number(reward, "reward")
+            if terminated is not False and terminated is not True:
+                terminated = flag(terminated, "terminated")
+            if truncated is not False and truncated is not True:
+                truncated = flag(truncated, "truncated")
+            if type(behaviour_kind) is not int:
+                behaviour_kind = integer(behaviour_kind, "behaviour_kind")
+            if type(policy_update) is not int:
+                policy_update = integer(policy_update, "policy_update")
+            if life_lost is not False:
+                life_lost = flag(life_lost, "life_lost")
+        except SchemaMismatchError as error:
+            raise misfit(line, error) from None
         if behaviour is not None and not behaviour_kind:
             behaviour_kind = self._family_kind
-        if type(reward) is not float or type(behaviour_kind) is not int:
-            reward, behaviour_kind = _numbers(line, reward, behaviour_kind)
         if line.keeps_info:
             self._store_info(line, info)
-        bad = store_step(
-            line.plan_address,
-            row,
-            id(observation),
-            id(action),
-            id(raw_action),
-            id(behaviour),
-            reward,
-            terminated,
-            truncated and not terminated,
-            behaviour_kind,
-            policy_update,
-            life_lost,
-        )
-        if bad >= MISFIT:
-            values = (observation, action, raw_action, behaviour)
-            truncates = truncated and not terminated
-            scalars = (reward, terminated, truncates, behaviour_kind, policy_update, life_lost)
-            bad = self._store_apart(line, bad, values, scalars)
+        try:
+            bad = store_step(
+                line.plan_address,
+                row,
+                id(observation),
+                id(action),
+                id(raw_action),
+                id(behaviour),
+                reward,
+                terminated,
+                truncated and not terminated,
+                behaviour_kind,
+                policy_update,
+                life_lost,
+            )
+        except OverflowError:
+            raise beyond_int64(line, behaviour_kind, policy_update) from None
         if bad:
-            return self._refuse(line, bad)
+            if bad >= MISFIT:
+                values = (observation, action, raw_action, behaviour)
+                truncates = truncated and not terminated
+                kept = (reward, terminated, truncates, behaviour_kind, policy_update, life_lost)
+                bad = self._store_apart(line, bad, values, kept)
+            if bad:
+                return self._refuse(line, bad)
         line.kinds[row] = _STEP
         if terminated:
             return self._committer.finish(line, Ending.TERMINATED, successor)

@@ -7,7 +7,7 @@ import pytest
 from gymnasium import spaces
 
 from storage.schema import make_schema
-from storage.step_kernel import MISFIT, store_step
+from storage.step_kernel import BAD_STDEV, MISFIT, store_step
 from storage.step_plan import StepPlan
 
 ROWS = 4
@@ -31,7 +31,7 @@ def run(
     behaviour: object = STORED,
     *,
     reward: float = 1.0,
-    kind: int = 1,
+    kind: int = 3,
 ) -> int:
     values = observation, action, raw_action, behaviour
     ids = [0 if value is STORED else id(value) for value in values]
@@ -102,7 +102,7 @@ def test_stores_all_scalars_and_nothing_when_refused() -> None:
     assert arrays["reward"].tolist() == [0, 2.5, 0, 0]
     assert arrays["terminated"].tolist() == [False, True, False, False]
     assert not arrays["truncated"].any()
-    assert arrays["behaviour_kind"].tolist() == [0, 1, 0, 0]
+    assert arrays["behaviour_kind"].tolist() == [0, 3, 0, 0]
     assert arrays["policy_update"].tolist() == [0, 12, 0, 0]
     assert arrays["life_lost"].tolist() == [False, True, False, False]
     assert not arrays["kind"].any()  # the writer's last store
@@ -128,6 +128,25 @@ def test_kinds_with_parameters_need_a_behaviour(kind: int) -> None:
     assert run(plan, behaviour=None, kind=kind) == MISFIT | 8
     assert not arrays["behaviour"].any()
     assert not arrays["terminated"].any()
+
+
+@pytest.mark.parametrize("stdevs", [(0.0, 1.0), (1.0, -0.0), (1.0, -1e-30), (-1.0, 1.0)])
+@pytest.mark.parametrize("stored", [False, True])
+def test_gaussian_stdevs_are_above_zero(stdevs: tuple[float, float], stored: bool) -> None:
+    box = spaces.Box(-1, 1, (2,), np.float32)
+    plan, arrays = plan_for(box, box)
+    bad = np.array([-1, 0, *stdevs], np.float32)
+    given = STORED if stored else bad
+    for kind, expected in ((1, BAD_STDEV), (4, BAD_STDEV), (0, 0), (3, 0)):
+        arrays["terminated"][:] = False
+        arrays["behaviour"][:] = np.array([0, 0, 1, 1], np.float32)
+        if stored:
+            arrays["behaviour"][1] = bad
+        assert run(plan, behaviour=given, kind=kind) == expected
+        assert arrays["terminated"].any() == (expected == 0)
+    assert plan.meaning(BAD_STDEV) == ("behaviour", True)
+    tiny = np.array([-5, 0, 1e-45, 3], np.float32)
+    assert run(plan, behaviour=tiny, kind=1) == 0
 
 
 def test_arrays_that_fit_are_copied_into_their_rows_only() -> None:

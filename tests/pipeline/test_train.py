@@ -259,3 +259,20 @@ def test_interrupted_run_says_how_to_resume_and_does(tmp_path: Path, sharpwave) 
     sharpwave("train", "--resume", "runs/cut", f"--loop.steps={more}")
     with storage.open(tmp_path / "runs/cut/store") as store:
         assert store.n_steps == more
+
+
+def test_a_finished_run_without_its_picture_gets_it(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a kill between the last checkpoint and the picture leaves it."""
+    shutil.copytree(run, tmp_path / "cut", ignore=shutil.ignore_patterns("curve.png"))
+    words = ["--resume", str(tmp_path / "cut")]
+    assert main(words) == 0
+    assert (tmp_path / "cut/curve.png").read_bytes().startswith(b"\x89PNG")
+    assert "sharpwave evaluate" in capsys.readouterr().out
+    with pytest.raises(ConfigError, match="has taken its 1,100 steps"):
+        main(words)
+    (tmp_path / "cut/curve.png").unlink()
+    shutil.rmtree(tmp_path / "cut/store")
+    with pytest.raises(ConfigError, match="has taken its 1,100 steps"):
+        main(words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -42,3 +43,39 @@ def test_an_override_that_is_no_yaml(tmp_path: Path) -> None:
     file.write_text(TEXT.format(number=5))
     with pytest.raises(ConfigError, match=r"override 'agent\.hidden=\[8': '\[8' is no YAML"):
         load_config(file, ["agent.hidden=[8"])
+
+
+IMPOSSIBLE = {
+    "no such day": (b"name: 2024-02-30", "no possible timestamp"),
+    "point and underscore": (b"seed: ._e5", "no possible float"),
+    "5000 digits": (b"seed: " + b"9" * 5000, "no possible int"),
+    "tagged number": (b'seed: !!int "abc"', "'abc' is no possible int"),
+    "tagged date": (b'seed: !!timestamp "abc"', "'abc' is no possible timestamp"),
+    "tagged truth": (b'seed: !!bool "abc"', "'abc' is no possible bool"),
+    "not UTF-8": (b"name: \xff", "cannot be read: it is not UTF-8 text"),
+    "key twice": (b"seed: 1\nname: x\nseed: 2", "'seed' is given twice"),
+    "nested key twice": (b"loop: {steps: 1, lanes: 2, steps: 3}", "'steps' is given twice"),
+    "deep": (b"name: " + b"[" * 9000, "nested too deeply"),
+}
+
+
+@pytest.mark.parametrize("kind", IMPOSSIBLE)
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, kind: str) -> None:
+    content, reason = IMPOSSIBLE[kind]
+    file = tmp_path / "run.yaml"
+    file.write_bytes(b"environment: {id: Hopper-v5}\n" + content)
+    with pytest.raises(ConfigError, match=rf"run\.yaml.*(?s:.)*{re.escape(reason)}") as caught:
+        load_config(file)
+    assert len(str(caught.value)) < 400
+
+
+def test_a_folder_is_no_config_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=f"{tmp_path} cannot be read: Is a directory"):
+        load_config(tmp_path)
+
+
+def test_merged_keys_may_be_overridden(tmp_path: Path) -> None:
+    file = tmp_path / "run.yaml"
+    kwargs = "{<<: *base, b: 3}"
+    file.write_text(f"environment:\n  id: A\n  kwargs: {{x: &base {{a: 1, b: 2}}, y: {kwargs}}}\n")
+    assert load_config(file).environment.kwargs["y"] == {"a": 1, "b": 3}

@@ -1,0 +1,73 @@
+"""Numbers that no run can be made with, by kind."""
+
+from __future__ import annotations
+
+import pytest
+
+import training
+from storage.errors import ConfigError
+from training.config import EnvironmentConfig, LoopConfig, ReplayConfig, RunConfig, VRacerConfig
+from training.config_file import from_mapping
+from training.refer import ReferSettings
+
+FLOATS = ("agent.learning_rate", "agent.initial_stdev", "agent.gradient_clip")
+WHOLE = ("loop.steps", "loop.warmup", "replay.window", "agent.batch_size", "evaluation.every_steps")
+
+
+def refuse(name: str, value: object, reason: str) -> None:
+    section, _, key = name.partition(".")
+    values = {"environment": {"id": "Hopper-v5"}, section: {key: value}}
+    with pytest.raises(ConfigError, match=rf"{name} is .*; it must {reason}") as caught:
+        from_mapping(RunConfig, values)
+    assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("name", [*FLOATS, "agent.discount", "loop.updates_per_step"])
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), 10**400, "9" * 400])
+def test_numbers_are_finite(name: str, value: object) -> None:
+    refuse(name, value, "be finite")
+
+
+@pytest.mark.parametrize("name", FLOATS)
+@pytest.mark.parametrize("value", [1e-300, 1.17e-38, 3.41e38, 1e308])
+def test_positive_numbers_fit_float32(name: str, value: float) -> None:
+    refuse(name, value, "lie between 1.18e-38 and 3.4e")
+
+
+@pytest.mark.parametrize("name", FLOATS)
+@pytest.mark.parametrize("value", [0, -1.0])
+def test_positive_numbers_are_positive(name: str, value: float) -> None:
+    refuse(name, value, "be positive")
+
+
+@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize("value", [2**63, 10**30, 1e308])
+def test_whole_numbers_fit_int64(name: str, value: float) -> None:
+    refuse(name, value, r"be below 2\*\*63")
+
+
+def test_sizes_of_layers_fit_int64() -> None:
+    refuse("agent.hidden", [8, 2**63], r"be below 2\*\*63")
+
+
+@pytest.mark.parametrize("ratio", [1e308, 2.0**20])
+def test_updates_can_be_counted(ratio: float) -> None:
+    with pytest.raises(ConfigError, match=r"makes 2\*\*63 updates or more"):
+        LoopConfig(steps=2**43, warmup=0, updates_per_step=ratio)
+    assert LoopConfig(steps=2**42, warmup=0, updates_per_step=2.0**20).steps == 2**42
+
+
+@pytest.mark.parametrize("name", ["c", "annealing"])
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), 1e39, -1.0])
+def test_refer_settings_fit_float32(name: str, value: float) -> None:
+    with pytest.raises(ConfigError, match=f"{name} = .* must be at least 0 and at most 3.4e"):
+        ReferSettings(**{name: value})
+
+
+@pytest.mark.parametrize("stdev", [1.18e-38, 3.4e38])
+def test_the_outermost_deviations_make_a_network(stdev: float, tmp_path) -> None:
+    agent = VRacerConfig(hidden=[8], initial_stdev=stdev, engine="eager")
+    environment = EnvironmentConfig("InvertedPendulum-v5")
+    config = RunConfig(environment, agent=agent, replay=ReplayConfig(window=1000))
+    module, _ = training.build(config, tmp_path)
+    assert module.config.agent.initial_stdev == stdev

@@ -252,7 +252,8 @@ def _kept(folder: RunFolder, module: ReplayAgent) -> str:
     if not folder.last_checkpoint.is_file():
         return "Nothing was learnt yet; start again by the same command."
     kept = (
-        f"The episodes of {module.environment_steps:,} steps are kept in {folder.store}. "
+        f"The episodes of {module.environment_steps:,} steps are kept in {folder.store}; "
+        "resuming sets aside those after its checkpoint (store/orphans) and plays on from there. "
         if module.acting
         else ""
     )

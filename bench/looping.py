@@ -16,7 +16,7 @@ from bench.loop_setup import ACTIONS, ENVIRONMENT, OBSERVATIONS, LoopSetup
 from bench.products import act_products, layer_sizes, update_products
 from bench.race import Race
 from bench.timing import Work, alternate, microseconds
-from training.engines.compiled_engine import compiler_problem
+from training.engines.compiler import compiler_problem
 
 __all__ = ["bare_step", "measure"]
 

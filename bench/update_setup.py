@@ -13,7 +13,7 @@ from bench.inside import Tap, engine_of
 from storage.store import Store
 from training.assembly import make_agent
 from training.config import EnvironmentConfig, RunConfig, VRacerConfig
-from training.engines.compiled_engine import compiler_problem
+from training.engines.compiler import compiler_problem
 from training.engines.engine_choice import EngineName
 
 __all__ = ["engine_names", "engine_update"]

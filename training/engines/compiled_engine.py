@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from training.stage import Feedback, Parameters, Schedule, Stage
     from training.tensor_batch import TensorBatch
 
-__all__ = ["CompiledEngine", "compiler_problem"]
+__all__ = ["CompiledEngine"]
 
 
 class CompiledEngine:

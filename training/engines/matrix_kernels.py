@@ -1,6 +1,6 @@
 """Matrix products of small float32 matrices, at the full rate of one core.
 
-The sizes of control tasks' networks leave a BLAS half of its time outside of the products; here
+A BLAS packs and dispatches for a good part of its time at the sizes of control tasks; here
 eight rows by one vector of the result stay in registers while the depth is run through. Every
 number of a result is summed in the order of the depth, hence the same bits whatever the vectors'
 width, the blocks and the machine, as long as it has fused multiply-add.

@@ -146,15 +146,6 @@ class SequenceSettings:
         return reach + (self.decay ** (reach + 1) >= 0.01)
 
 
-PRIORITY_PRESETS: Final = {
-    "paper": PrioritySettings(),
-    "dopamine": PrioritySettings(
-        alpha=0.5, beta=0.5, beta_final=0.5, epsilon=1e-10, error="huber", exponent="priorities"
-    ),
-}
-"""Values of the papers, and those of PSER's authors' code."""
-
-
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
@@ -180,3 +171,12 @@ def _refuse(what: str, checks: list[tuple[bool, str]]) -> None:
     wrong = [text for ok, text in checks if not ok]
     if wrong:
         raise ConfigError(f"impossible {what} settings: " + "; ".join(wrong))
+
+
+PRIORITY_PRESETS: Final = {
+    "paper": PrioritySettings(),
+    "dopamine": PrioritySettings(
+        alpha=0.5, beta=0.5, beta_final=0.5, epsilon=1e-10, error="huber", exponent="priorities"
+    ),
+}
+"""Values of the papers, and those of PSER's authors' code."""

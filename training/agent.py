@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from storage import EnvironmentSpec, EpisodeRecord
     from storage.replay import ReplayView
+    from storage.replay.priority_settings import PrioritySettings
     from training.config import RunConfig
     from training.experience import Experience
     from training.policy import Policy
@@ -128,6 +129,26 @@ class ReplayAgent(LightningModule):
         if self.acting:
             return f"{self.environment_steps:,} steps"
         return f"{self.counters.updates:,} updates on {self.config.replay.store}"
+
+    @property
+    def planned_updates(self) -> int:
+        """Updates that the present budget makes of the whole run, at least one."""
+        loop = self.config.loop
+        steps = loop.steps - loop.warmup if self.acting else loop.steps
+        return max(int(steps * self._ratio), 1)
+
+    @property
+    def priorities(self) -> PrioritySettings:
+        """How this run makes priorities: left open, the weights' exponent ends with its updates.
+
+        It is a function of the present budget and the number of the draw. A run that is resumed
+        with another budget goes on at the exponent that belongs to that budget, so that a longer
+        one draws with a smaller exponent again; ``beta_draws`` given, nothing moves.
+        """
+        priorities = self.config.replay.priorities
+        if priorities.beta_draws is not None:
+            return priorities
+        return replace(priorities, beta_draws=self.planned_updates)
 
     @property
     def learning(self) -> bool:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from storage.replay.priority_settings import PrioritySettings, SequenceSettings
 from training.environment import EnvironmentConfig, WrapperConfig
 from training.refer import ReferSettings
 from training.setting_checks import check_numbers, check_positive, require, shown
@@ -21,8 +22,10 @@ __all__ = [
     "EvaluationConfig",
     "LoggingConfig",
     "LoopConfig",
+    "PrioritySettings",
     "ReplayConfig",
     "RunConfig",
+    "SequenceSettings",
     "VRacerConfig",
     "WrapperConfig",
 ]
@@ -81,29 +84,53 @@ class VRacerConfig:
             check_positive("agent.gradient_clip", self.gradient_clip)
 
 
+Scheme = Literal["uniform", "per", "pser"]
+Forget = Literal["oldest", "most_far", "largest_divergence"]
+
+
 @dataclass(frozen=True, slots=True)
 class ReplayConfig:
     """The replay memory.
 
     Args:
         window: Steps of the newest whole episodes that may be sampled: the papers' N.
-        scheme: How steps are drawn.
+        scheme: How steps are drawn: "uniform", all alike; "per", by priority (prioritized
+            experience replay); "pser", by priorities that decay backwards along episodes
+            (prioritized sequence experience replay).
+        priorities: How errors become priorities; plays no role for "uniform".
+        sequences: How priorities decay along episodes; plays no role but for "pser".
+        forget: Which episode leaves a full memory: the "oldest", the one with the largest fraction
+            of far steps ("most_far"), or that of the "largest_divergence" on average.
         store: Path of an existing store to train from without acting; empty when the run collects.
         overlay: Name of the run's mutable columns; ``main`` belongs to the run that collects.
     """
 
     window: int = 2**18
-    scheme: str = "uniform"
+    scheme: Scheme = "uniform"
+    priorities: PrioritySettings = field(default_factory=PrioritySettings)
+    sequences: SequenceSettings = field(default_factory=SequenceSettings)
+    forget: Forget = "oldest"
     store: str | None = None
     overlay: str = "main"
 
     def __post_init__(self) -> None:
         check_numbers("replay", self)
         require(self.window > 0, f"replay.window is {self.window}; it must be positive")
+        for name, choices in (("scheme", get_args(Scheme)), ("forget", get_args(Forget))):
+            value = getattr(self, name)
+            require(
+                value in choices,
+                f"replay.{name} is {value!r}; choose one of {', '.join(choices)}",
+            )
         require(
             self.overlay not in ("", ".", "..") and "/" not in self.overlay,
             f"replay.overlay is {self.overlay!r}; it becomes part of a directory name",
         )
+
+    @property
+    def prioritized(self) -> bool:
+        """Whether steps are drawn by priorities, which updates feed back."""
+        return self.scheme != "uniform"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ import yaml
 
 from storage.atomic import write_atomic
 from storage.errors import ConfigError
+from storage.replay.priority_settings import PRIORITY_PRESETS, PrioritySettings
 from training.config import RunConfig, WrapperConfig
 from training.refer import ReferSettings, preset
 from training.setting_checks import shown
@@ -63,7 +64,7 @@ def from_mapping(settings: type[_Settings], values: Mapping[str, Any], at: str =
         at: Where ``values`` stands in the whole configuration, for messages.
 
     Raises:
-        ConfigError: unknown or missing keys, or values of a wrong type.
+        ConfigError: unknown or missing keys, values of a wrong type or outside their range.
     """
     if not isinstance(values, Mapping):
         raise ConfigError(f"{at or 'the configuration'} is {values!r}; it must be a mapping")
@@ -79,7 +80,17 @@ def from_mapping(settings: type[_Settings], values: Mapping[str, Any], at: str =
     missing = [name for name, each in fields.items() if name not in built and _required(each)]
     if missing:
         raise ConfigError(f"{at or 'the configuration'} lacks {', '.join(missing)}")
-    return settings(**built)
+    return _built(settings, built, at)
+
+
+def _built(settings: type[_Settings], values: dict[str, Any], at: str) -> _Settings:
+    """The settings; what they refuse is said to stand at ``at``, unless the message says so."""
+    try:
+        return settings(**values)
+    except ConfigError as error:
+        if at in str(error):
+            raise
+        raise ConfigError(f"{at}: {error}") from None
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
@@ -187,11 +198,13 @@ def _convert(hint: Any, value: Any, at: str) -> Any:
 
 
 def _dataclass(hint: Any, value: Any, at: str) -> Any:
-    """A nested section; a bare text names a wrapper's class or one of the paper's variants."""
+    """A nested section; a bare text names a wrapper's class, a variant of ReF-ER or a preset."""
     if isinstance(value, str) and hint is WrapperConfig:
         return WrapperConfig(value)
     if isinstance(value, str) and hint is ReferSettings:
         return preset(value)
+    if isinstance(value, str) and hint is PrioritySettings:
+        return PRIORITY_PRESETS[_choice(tuple(PRIORITY_PRESETS), value, at)]
     return from_mapping(hint, value, at)
 
 

@@ -38,7 +38,6 @@ def check_run(config: RunConfig) -> tuple[RunConfig, EnvironmentSpec]:
         ConfigError: a budget that ends before anything is learnt, more threads than the machine
             has cores, a GPU that is not there, an engine that cannot run here, or another
             environment than the store's.
-        SamplingError: a scheme that does not exist.
         EnvironmentNotFoundError: no such environment; close names are listed.
         SchemaMismatchError: the environment has other spaces than the store.
         EmptyViewError: the store holds fewer steps than a batch.
@@ -48,7 +47,6 @@ def check_run(config: RunConfig) -> tuple[RunConfig, EnvironmentSpec]:
     check_engine(config.agent.engine, device_type(config.loop.accelerator))
     if config.replay.store is None:
         _check_budget(config)
-    _check_scheme(config.replay.scheme)
     if config.replay.store is None:
         spec = describe_environment(config.environment)
     else:
@@ -85,12 +83,6 @@ def _check_budget(config: RunConfig) -> None:
             f"agent.batch_size is {batch:,} of loop.steps {loop.steps:,}: the run would end before "
             "it learns anything; lower agent.batch_size or raise loop.steps"
         )
-
-
-def _check_scheme(name: str) -> None:
-    from storage.replay.scheme import check_scheme
-
-    check_scheme(name)
 
 
 def _check_store(config: RunConfig, path: Path) -> tuple[RunConfig, EnvironmentSpec]:

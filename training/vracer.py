@@ -22,6 +22,7 @@ from training.metrics import effective_fraction, quantiles
 from training.network import VRacerNetwork
 from training.policy import GaussianPolicy
 from training.refer import annealed, beta_rate, far_bound, next_beta
+from training.sampling_metrics import sampling_metrics
 from training.scaling import ObservationScaling, RewardScaling, flat_rows
 from training.stage import ScheduleTensors
 from training.tensor_batch import BatchConverter
@@ -42,6 +43,8 @@ __all__ = ["VRacer"]
 
 _FED_BACK = ("importance_ratio", "value", "divergence")
 """Names of the feedback that the replay view stores."""
+_PRIORITY = "priority_error"
+"""What it makes priorities of, where steps are drawn by them."""
 
 
 @dataclass(slots=True)
@@ -101,7 +104,8 @@ class VRacer(ReplayAgent):
         self.actor = GaussianActor(self.network, self.observation_scaling, seed=config.seed)
         self.policy = GaussianPolicy(self.actor, spec)
         self._newest = _Newest(settings.refer.beta_start)
-        self._read = HostReader(_FED_BACK)
+        prioritized = config.replay.prioritized
+        self._read = HostReader((*_FED_BACK, _PRIORITY) if prioritized else _FED_BACK)
         self._away = False  # whether the weights lie on a device, where acting cannot read them
 
     @property
@@ -128,7 +132,7 @@ class VRacer(ReplayAgent):
             optimizer,
             wish=settings.engine,
             recorded=self._newest.engine,
-            updates=self._planned,
+            updates=self.planned_updates,
             max_gradient_norm=math.inf if clip is None else clip,
             closed_form=partial(VRacerGradient, self.network, refer, discount),
         )
@@ -183,8 +187,8 @@ class VRacer(ReplayAgent):
         if (done + 1) % settings.scaling_interval == 0:
             self._move_scales(view, bound)
 
-    def measure(self, view: ReplayView) -> dict[str, float]:  # noqa: ARG002
-        """Numbers of the newest update."""
+    def measure(self, view: ReplayView) -> dict[str, float]:
+        """Numbers of the newest update, and of its draw where that was prioritized."""
         newest, done = self._newest, self.counters.updates
         if newest.batch is None:
             return {}
@@ -201,7 +205,15 @@ class VRacer(ReplayAgent):
             "far_bound": far_bound(refer, done),
             "learning_rate": annealed(self.config.agent.learning_rate, refer.annealing, done),
             "reward_scale": self.reward_scaling.value,
+            **self._measured_draw(view, newest.batch),
         }
+
+    def _measured_draw(self, view: ReplayView, batch: TensorBatch) -> dict[str, float]:
+        """Numbers of a prioritized draw; none of a uniform one."""
+        if not self.config.replay.prioritized:
+            return {}
+        weights, errors = batch.sampling_weight.cpu().numpy(), self._newest.learnt[_PRIORITY]
+        return sampling_metrics(self.priorities, view.draws, weights, errors)
 
     def learning_state(self) -> dict[str, Any]:
         """State besides parameters, buffers and optimizer."""
@@ -215,12 +227,6 @@ class VRacer(ReplayAgent):
         """Take hold of the present weights for acting; from a device they are copied."""
         self.actor.bind()
         self._newest.acting_update = self.counters.updates if update is None else update
-
-    @property
-    def _planned(self) -> int:
-        """Updates of the whole run."""
-        loop = self.config.loop
-        return int((loop.steps - loop.warmup) * loop.updates_per_step)
 
     def _evaluate(self, chunk: RefreshChunk) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """V and rho of stored rows under the present policy."""

@@ -12,6 +12,7 @@ import yaml
 from pipeline.parser import positive
 from pipeline.settings import SettingsParser, split_words
 from storage.errors import ConfigError
+from storage.replay.priority_settings import PRIORITY_PRESETS, SequenceSettings
 from training.config import RunConfig
 from training.config_file import from_mapping, to_mapping
 
@@ -179,6 +180,20 @@ def test_every_config_is_valid_and_commented(parser: SettingsParser, file: Path)
     run = config(parser, [*base, file])
     assert dataclasses.is_dataclass(run)
     assert file.read_text().startswith("# ")
+
+
+@pytest.mark.parametrize(
+    ("file", "scheme", "preset"),
+    [("per", "per", "paper"), ("pser", "pser", "paper"), ("pser_dopamine", "pser", "dopamine")],
+)
+def test_prioritized_schemes_have_the_presets_values(
+    parser: SettingsParser, file: str, scheme: str, preset: str
+) -> None:
+    run = config(parser, [CONFIGS / "hopper.yaml", CONFIGS / f"{file}.yaml"])
+    assert run.replay.scheme == scheme
+    assert run.replay.priorities == PRIORITY_PRESETS[preset]
+    assert run.replay.sequences.reach == 5
+    assert dataclasses.replace(run.replay.sequences, window=None) == SequenceSettings()
 
 
 def test_er_switches_both_rules_off(parser: SettingsParser) -> None:

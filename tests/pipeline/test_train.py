@@ -22,7 +22,6 @@ from storage.errors import (
     ConfigError,
     EnvironmentNotFoundError,
     NonFiniteError,
-    SamplingError,
     SchemaMismatchError,
     UnsupportedSpaceError,
 )
@@ -173,7 +172,41 @@ def test_unknown_run_gets_the_nearest_name(run: Path) -> None:
         (["--environment.id=Hopper-v5", "--loop.lanes=-2"], ConfigError, "lanes is -2"),
         (["--environment.id=Hopper-v5", "--replay.window=8"], ConfigError, "window is 8"),
         (["--environment.id=Hopper-v5", "--name=a/b"], ConfigError, "name is 'a/b'"),
-        (["--environment.id=Hopper-v5", "--replay.scheme=x"], SamplingError, "choose from uniform"),
+        (
+            ["--environment.id=Hopper-v5", "--replay.scheme=x"],
+            ConfigError,
+            r"replay\.scheme is 'x'.* uniform, per, pser",
+        ),
+        (
+            ["--environment.id=Hopper-v5", "--replay.forget=newest"],
+            ConfigError,
+            r"replay\.forget is 'newest'.* oldest, most_far, largest_divergence",
+        ),
+        (
+            ["--environment.id=Hopper-v5", "--replay.priorities.alpha=1.5"],
+            ConfigError,
+            r"replay\.priorities: .*alpha = 1\.5 must lie in \[0, 1\]",
+        ),
+        (
+            ["--environment.id=Hopper-v5", "--replay.sequences.decay=1"],
+            ConfigError,
+            r"replay\.sequences: .*decay = 1\.0 must lie in \[0, 1\)",
+        ),
+        (
+            ["--environment.id=Hopper-v5", "--replay.priorities.alhpa=1"],
+            ConfigError,
+            r"no option --replay\.priorities\.alhpa, did you mean '--replay\.priorities\.alpha'",
+        ),
+        (
+            ["--environment.id=Hopper-v5", "--replay.priorities.error=hubr"],
+            ConfigError,
+            r"priorities\.error is 'hubr'; did you mean huber\?.*: absolute, huber",
+        ),
+        (
+            ["--environment.id=Hopper-v5", "--replay.scheme=per", "--agent.batch_size=300000"],
+            ConfigError,
+            r"replay\.window is 262144, smaller than agent\.batch_size 300000",
+        ),
         (["--environment.id=Hopper-v5", "--replay.overlay=a/b"], ConfigError, "overlay is 'a/b'"),
         (["--environment.id=Hopper-v5", "--loop.steps=99"], ConfigError, "warmup is 10,000 of"),
         (["--environment.id=CartPole-v1"], UnsupportedSpaceError, "Discrete"),

@@ -3,7 +3,14 @@ from __future__ import annotations
 import pytest
 
 from storage.errors import ConfigError
-from training.config import EnvironmentConfig, LoopConfig, RunConfig, WrapperConfig
+from storage.replay.priority_settings import PRIORITY_PRESETS
+from training.config import (
+    EnvironmentConfig,
+    LoopConfig,
+    ReplayConfig,
+    RunConfig,
+    WrapperConfig,
+)
 from training.config_file import from_mapping, load_config, save_config, to_mapping
 from training.refer import ReferSettings
 
@@ -93,3 +100,43 @@ def test_a_missing_file_is_named(tmp_path):
 def test_rounds_count_a_partial_last_one():
     assert LoopConfig(steps=129, round_steps=64).rounds == 3
     assert LoopConfig(steps=128, round_steps=64).rounds == 2
+
+
+def test_priorities_by_the_name_of_a_preset(tmp_path):
+    text = "environment: {{id: a}}\nreplay: {{scheme: pser, priorities: {name}}}\n"
+    config = load_config(_write(tmp_path, text.format(name="dopamine")))
+    assert config.replay.priorities == PRIORITY_PRESETS["dopamine"]
+    assert config.replay.prioritized
+    with pytest.raises(ConfigError, match=r"replay\.priorities is 'dopa'.*: paper, dopamine"):
+        load_config(_write(tmp_path, text.format(name="dopa")))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ("scheme: perr", r"replay\.scheme is 'perr'; did you mean per\?.*: uniform, per, pser"),
+        (
+            "forget: newest",
+            r"replay\.forget is 'newest'.*: oldest, most_far, largest_divergence",
+        ),
+        ("priorities: {alpha: 1.5}", r"replay\.priorities: .*alpha = 1\.5 must lie in \[0, 1\]"),
+        ("priorities: {alpha: .nan}", r"replay\.priorities: .*alpha = nan must lie in"),
+        ("priorities: {beta_draws: 0}", r"replay\.priorities: .*beta_draws = 0 must be"),
+        ("priorities: {beta_draws: 1.5}", r"replay\.priorities\.beta_draws is 1\.5; .* whole"),
+        (
+            "priorities: {error: hubr}",
+            r"replay\.priorities\.error is 'hubr'; did you mean huber\?.*: absolute, huber",
+        ),
+        ("priorities: {alhpa: 1}", r"replay\.priorities\.alhpa; did you mean alpha\?"),
+        ("sequences: {decay: 1.0}", r"replay\.sequences: .*decay = 1\.0 must lie in \[0, 1\)"),
+        ("sequences: {window: -1}", r"replay\.sequences: .*window = -1 must be"),
+    ],
+)
+def test_impossible_schemes_and_priorities_are_named(tmp_path, settings, message):
+    with pytest.raises(ConfigError, match=message):
+        load_config(_write(tmp_path, f"environment: {{id: a}}\nreplay: {{{settings}}}\n"))
+
+
+def test_a_forgetting_order_is_checked_at_once():
+    with pytest.raises(ConfigError, match=r"replay\.forget is 'x'; choose one of oldest, most_far"):
+        ReplayConfig(forget="x")

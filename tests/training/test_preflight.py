@@ -13,7 +13,6 @@ from storage.errors import (
     ConfigError,
     EmptyViewError,
     EnvironmentNotFoundError,
-    SamplingError,
     SchemaMismatchError,
     UnsupportedSpaceError,
 )
@@ -75,9 +74,8 @@ def test_a_batch_that_never_fills_is_refused():
 
 
 def test_an_unknown_scheme_and_overlay_are_refused():
-    config = tiny_config()
-    with pytest.raises(SamplingError, match="'unifrom' does not exist; choose from uniform"):
-        check_run(replace(config, replay=replace(config.replay, scheme="unifrom")))
+    with pytest.raises(ConfigError, match=r"replay\.scheme is 'x'; .*uniform, per, pser"):
+        ReplayConfig(scheme="x")
     with pytest.raises(ConfigError, match=r"replay\.overlay is 'a/b'"):
         ReplayConfig(overlay="a/b")
 

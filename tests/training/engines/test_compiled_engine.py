@@ -7,7 +7,7 @@ import copy
 import pytest
 import torch
 
-from tests.training.engines.test_engine import batch, network, schedule
+from tests.training.engines.test_engine import batch, network, schedule, weighted
 from training.engines.adam import make_adam
 from training.engines.compile_report import CompileError
 from training.engines.compiled_engine import CompiledEngine
@@ -32,7 +32,7 @@ def test_three_updates_agree_and_changed_numbers_compile_nothing_anew() -> None:
     for i in range(3):
         numbers = schedule(1e-3 / (1 + i))
         numbers.set(beta=0.2 + 0.3 * i, far_bound=5.0 - i)
-        eager, compiled = (engine.update(batch(i), numbers) for engine in engines)
+        eager, compiled = (engine.update(weighted(i), numbers) for engine in engines)
         assert compiled.keys() == eager.keys()
         for name, values in eager.items():
             assert torch.allclose(compiled[name], values, rtol=1e-5, atol=1e-5), name

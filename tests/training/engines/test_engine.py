@@ -113,6 +113,57 @@ def test_feedback_has_the_loss_and_the_gradient_norm(make_engine):
     assert not any(value.requires_grad for value in feedback.values())
 
 
+def weighted(seed: int) -> TensorBatch:
+    """A batch with sampling weights between 0 and 1, one of them 0 and one 1."""
+    weights = torch.rand(32, generator=torch.Generator().manual_seed(100 + seed))
+    weights[3], weights[7] = 0.0, 1.0
+    return batch(seed)._replace(sampling_weight=weights)
+
+
+def gradients_by_steps(net: VRacerNetwork, whole: TensorBatch) -> list[torch.Tensor]:
+    """Each step's own gradient, improvement and divergence, times its weight; their mean."""
+    stage = VRacerStage(net, PRESETS["ReF-ER"], 0.995)
+    named = dict(net.named_parameters())
+    total = [torch.zeros_like(parameter) for parameter in net.parameters()]
+    for i, weight in enumerate(whole.sampling_weight):
+        one = TensorBatch(*(field[i : i + 1] for field in whole))
+        loss, _ = stage(named, one._replace(sampling_weight=torch.ones(1)), schedule())
+        own = torch.autograd.grad(loss, list(net.parameters()))
+        total = [t + weight * g / 32 for t, g in zip(total, own, strict=True)]
+    return total
+
+
+def test_a_sampling_weight_multiplies_its_steps_whole_gradient(make_engine):
+    net, twin, unweighted = network(), network(), network()
+    engine, _, _ = make_engine(net)
+    plain, _, _ = make_engine(unweighted)
+    optimizer = torch.optim.Adam(
+        twin.parameters(), lr=1e-3, eps=ADAM_EPSILON, weight_decay=ADAM_EPSILON
+    )
+    for i in range(5):
+        found = engine.update(weighted(i), schedule())
+        plain.update(batch(i), schedule())
+        for tensor, gradient in zip(
+            twin.parameters(), gradients_by_steps(twin, weighted(i)), strict=True
+        ):
+            tensor.grad = gradient
+        norm = torch.cat([tensor.grad.flatten() for tensor in twin.parameters()]).norm()
+        assert found["gradient_norm"].item() == pytest.approx(norm.item(), rel=1e-4)
+        optimizer.step()
+    assert_same(net, twin, 1e-6)
+    assert (net.head.weight - unweighted.head.weight).abs().max() > 1e-4
+
+
+def test_weights_change_no_steps_own_feedback(make_engine):
+    engine, _, _ = make_engine(network())
+    other, _, _ = make_engine(network())
+    plain, found = other.update(batch(0), schedule()), engine.update(weighted(0), schedule())
+    for name in ("value", "importance_ratio", "divergence", "priority_error"):
+        assert torch.equal(found[name], plain[name]), name
+    assert found["priority_error"].min() >= 0
+    assert found["priority_error"].max() > 0.1
+
+
 def test_clipping_equals_the_shortened_gradient(make_engine):
     net, twin = network(), network()
     engine, _, _ = make_engine(net, max_gradient_norm=1e-3)

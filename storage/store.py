@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from storage.overlay import Overlay
-    from storage.replay import ReplayView
+    from storage.replay import PrioritySettings, ReplayView, SequenceSettings
     from storage.writer import Writer
     from storage.writer_settings import Nonfinite
 
@@ -291,6 +291,9 @@ class Store:
         window: int,
         scheme: str = "uniform",
         *,
+        priorities: PrioritySettings | None = None,
+        sequences: SequenceSettings | None = None,
+        forget: str = "oldest",
         seed: int = 0,
         private: bool = False,
         fields: Iterable[str] | None = None,
@@ -306,7 +309,10 @@ class Store:
         process, so that a store opened for reading is enough. ``fields`` are the columns that
         batches hold (default: all). Otherwise the overlay called ``overlay`` is written, in the
         store or below ``overlay_root``. ``discount``, ``reward_scale`` and ``far_bound`` are those
-        of the value targets and of far steps, until the agent says otherwise.
+        of the value targets and of far steps, until the agent says otherwise. ``scheme`` is
+        "uniform", "per" or "pser"; ``priorities`` and ``sequences`` are its settings (default: the
+        papers'). ``forget`` is which episode leaves a full window: the "oldest", the "most_far"
+        one, or that of "largest_divergence".
         """
         from storage.replay import ReplayView
 
@@ -314,6 +320,9 @@ class Store:
             self,
             window=window,
             scheme=scheme,
+            priorities=priorities,
+            sequences=sequences,
+            forget=forget,
             overlay=overlay,
             overlay_root=overlay_root,
             seed=seed,

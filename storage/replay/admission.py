@@ -21,22 +21,26 @@ from storage.kernel import (
 )
 from storage.replay.tables import (
     DIVERGENCE,
+    DIVERGENCES,
     DRAW_COUNT,
     FAR,
     FAR_STEPS,
     LAST_DRAWN,
     LENGTH,
+    PRIORITY,
     RATIO,
     SEGMENT,
     START,
+    TARGET,
     VALUE,
+    divergence_of,
 )
 from storage.replay.targets import set_closing_target, sweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Log", "count_far_flags", "introduce", "new_episodes", "newest"]
+__all__ = ["Log", "acting_errors", "count_stored", "introduce", "new_episodes", "newest"]
 
 
 class Log(Protocol):
@@ -85,6 +89,7 @@ def _reset_row(segments: Integers, slot: Index, row: Index, value: float) -> Non
     store_f4(segments[slot, VALUE] + 4 * row, np.float32(value))
     store_f4(segments[slot, RATIO] + 4 * row, np.float32(1.0))
     store_f4(segments[slot, DIVERGENCE] + 4 * row, np.float32(0.0))
+    store_f4(segments[slot, PRIORITY] + 4 * row, np.float32(0.0))
     store_u1(segments[slot, FAR] + row, np.uint8(0))
     store_i4(segments[slot, DRAW_COUNT] + 4 * row, np.int32(0))
     store_i8(segments[slot, LAST_DRAWN] + 8 * row, np.int64(0))
@@ -99,13 +104,28 @@ def _set_missing(segments: Integers, slot: Index, row: Index) -> None:
 
 
 @kernel
-def count_far_flags(episode: Integers, segments: Integers) -> Index:
-    """Far steps of one episode, by its stored flags."""
+def count_stored(episode: Integers, segments: Integers) -> None:
+    """Set an episode's far steps and sum of divergences from what is stored of its steps."""
     flags = segments[episode[SEGMENT], FAR]
-    far = 0
+    far, divergences = 0, 0
     for row in range(episode[START], episode[START] + episode[LENGTH]):
         far += load_u1(flags + row) != 0
-    return far
+        divergences += divergence_of(segments, episode[SEGMENT], row)
+    episode[FAR_STEPS] = far
+    episode[DIVERGENCES] = divergences
+
+
+@kernel
+def acting_errors(episodes: Integers, segments: Integers, entry: Index, errors: Floats32) -> None:
+    """|target - value| of an entering episode's steps: rho A as the acting policy saw it.
+
+    `entry` is the ring entry of its first step; `errors` float32 [T].
+    """
+    episode = episodes[entry >> 32]
+    values, targets = segments[episode[SEGMENT], VALUE], segments[episode[SEGMENT], TARGET]
+    for t in range(errors.size):
+        place = 4 * (episode[START] + t)
+        errors[t] = abs(load_f4(targets + place) - load_f4(values + place))
 
 
 @kernel
@@ -129,6 +149,6 @@ def introduce(
                 _set_missing(segments, slot, start + t)
         set_closing_target(segments, slot, start, length)
         sweep(segments, slot, start, length - 1, settings, False)
-        episode[FAR_STEPS] = count_far_flags(episode, segments)
+        count_stored(episode, segments)
         total += episode[FAR_STEPS]
     return total

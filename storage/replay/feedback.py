@@ -30,6 +30,7 @@ from storage.kernel import (
 from storage.replay.sweeps import sweep_touched
 from storage.replay.tables import (
     DIVERGENCE,
+    DIVERGENCES,
     FAR,
     FAR_STEPS,
     LENGTH,
@@ -40,6 +41,7 @@ from storage.replay.tables import (
     TARGET,
     TERMINATED,
     VALUE,
+    divergence_of,
     owner,
 )
 from storage.replay.targets import set_closing_target, sweep
@@ -116,7 +118,9 @@ def apply_feedback(
         if value.size:
             store_f4(segments[slot, VALUE] + 4 * row, value[i])
         if divergence.size:
+            before = divergence_of(segments, slot, row)
             store_f4(segments[slot, DIVERGENCE] + 4 * row, max(divergence[i], np.float32(0.0)))
+            episodes[episode, DIVERGENCES] += divergence_of(segments, slot, row) - before
         keys[applied] = episode << 32 | t
         applied += 1
     if value.size or ratio.size:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from storage.errors import SamplingError
+from storage.replay.prioritized import Prioritized
+from storage.replay.prioritized_sequences import PrioritizedSequences
 from storage.replay.uniform import Uniform
 
 if TYPE_CHECKING:
     from storage.kernel import Floats32, Integers
+    from storage.replay.priority_settings import PrioritySettings, SequenceSettings
     from storage.replay.window import Window
 
 __all__ = ["SCHEMES", "Scheme", "build_scheme", "check_scheme"]
@@ -22,40 +25,57 @@ class Scheme(Protocol):
     - A step is named by its *position* in the window's ring, an int64 that grows forever; the
       drawable steps are exactly [window.ends[0], window.ends[1]), oldest first. A scheme that
       keeps something per step keeps it at `position & (window.steps.size - 1)`.
-    - `admitted(first, last)` is called after the steps [first, last) entered at the tail, their
-      rows mapped and their overlay columns set; the ring may have been enlarged.
+    - `admitted(first, last, errors)` is called after the steps [first, last) entered at the tail,
+      their rows mapped and their overlay columns set; the ring may have been enlarged. `errors`
+      float32 [last - first] are those of acting, where `wants_errors` and somebody knows them.
     - `forgotten(first, last)` is called after the oldest steps [first, last) have left; their
       rows may be unmapped already and must not be read.
-    - `rebuilt()` is called instead of both when positions have moved (an episode other than the
-      oldest left, a checkpoint was loaded, the view was opened): forget everything and start
-      again from the window and the overlay's priority column.
+    - `shifted(first, last, by)` is called when an episode of `by` steps behind them has left: the
+      steps at [first, last) have moved to [first + by, last + by). `forgotten` follows.
+    - `rebuilt()` is called instead when a checkpoint was loaded: forget everything and start again
+      from the window and the overlay's priority column.
     - `draw(positions, weights, index)` fills positions int64 [B] with drawable steps and weights
       float32 [B] with their sampling weights. It is called with 1 <= B <= window.n_steps and is a
       pure function of (seed, index, state): it keeps no generator. The same index gives the same
-      batch until the state changes.
-    - `feed_back(positions, errors)` gives the new priority errors of steps still in the window.
-      Positions may repeat: the last one wins. Schemes without priorities ignore it.
+      batch until the state changes. It raises SamplingError, having changed nothing, if no step
+      can be drawn.
+    - `feed_back(segment, row, errors)` gives errors, float32 [B], finite and not negative, of
+      steps by identity, some of which may have left the window. Of a step that is named twice the
+      last error holds. It gives how many were there. Called only if the scheme is `prioritized`.
     - `state_dict()` holds numpy arrays and scalars: all that `rebuilt()` cannot restore from the
       overlay. Nothing here touches value, ratio or far columns: those belong to the view.
     - None of these is called while another runs on the same view.
     """
 
     name: str
+    prioritized: bool
+    """Whether it learns from errors."""
 
-    def admitted(self, first: int, last: int) -> None:
+    @property
+    def wants_errors(self) -> bool:
+        """Whether `admitted` can use errors."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that it keeps."""
+
+    def admitted(self, first: int, last: int, errors: Floats32 | None = None) -> None:
         """Steps at positions [first, last) have entered."""
 
     def forgotten(self, first: int, last: int) -> None:
         """Steps at positions [first, last) have left at the head."""
 
+    def shifted(self, first: int, last: int, by: int) -> None:
+        """Steps at positions [first, last) have moved up."""
+
     def rebuilt(self) -> None:
-        """Positions have changed; start again from the window."""
+        """Everything has changed; start again from the window."""
 
     def draw(self, positions: Integers, weights: Floats32, index: int) -> None:
         """Choose the steps of draw number `index`."""
 
-    def feed_back(self, positions: Integers, errors: Floats32) -> None:
-        """New priority errors, |TD error| or its like, of drawn steps."""
+    def feed_back(self, segment: Integers, row: Integers, errors: Floats32) -> int:
+        """New errors, |TD error| or its like, of drawn steps."""
 
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint must keep."""
@@ -64,7 +84,7 @@ class Scheme(Protocol):
         """Restore `state_dict()`; called after `rebuilt()`."""
 
 
-SCHEMES = {"uniform": Uniform}
+SCHEMES = ("uniform", "per", "pser")
 
 
 def check_scheme(name: str) -> None:
@@ -73,7 +93,18 @@ def check_scheme(name: str) -> None:
         raise SamplingError(f"scheme {name!r} does not exist; choose from {', '.join(SCHEMES)}")
 
 
-def build_scheme(name: str, window: Window, seed: int) -> Scheme:
+def build_scheme(
+    scheme: str,
+    *,
+    window: Window,
+    seed: int,
+    priorities: PrioritySettings,
+    sequences: SequenceSettings,
+) -> Scheme:
     """The scheme of that name over a window; SamplingError lists the names that exist."""
-    check_scheme(name)
-    return SCHEMES[name](window, seed)
+    check_scheme(scheme)
+    if scheme == "uniform":
+        return Uniform(window, seed)
+    if scheme == "per":
+        return Prioritized(window, seed, priorities)
+    return PrioritizedSequences(window, seed, priorities, sequences)

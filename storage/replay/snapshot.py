@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from storage.errors import CheckpointError
 from storage.kernel import Index, Integers, kernel
-from storage.replay.admission import count_far_flags
+from storage.replay.admission import count_stored
 from storage.replay.batch import plan_row
 from storage.replay.gather import copy_rows, scatter_rows
 from storage.replay.tables import FAR_STEPS, LENGTH, OVERLAY_COLUMNS, OVERLAY_DTYPES
@@ -60,17 +60,17 @@ def load_view(log: Log, window: Window, scheme: Scheme, state: dict[str, Any]) -
     scheme.rebuilt()
     scheme.load_state_dict(state["scheme_state"])
     table = window.segments.table
-    return int(_count_far(window.episodes, table, window.steps, window.ends))
+    return int(_count(window.episodes, table, window.steps, window.ends))
 
 
 @kernel
-def _count_far(episodes: Integers, segments: Integers, steps: Integers, ends: Integers) -> Index:
-    """Set every episode's far counter from its stored flags; gives n_far."""
+def _count(episodes: Integers, segments: Integers, steps: Integers, ends: Integers) -> Index:
+    """Set every episode's counters from what is stored; gives n_far."""
     total = 0
     position = ends[0]
     while position < ends[1]:
         slot = steps[position & (steps.size - 1)] >> 32
-        episodes[slot, FAR_STEPS] = count_far_flags(episodes[slot], segments)
+        count_stored(episodes[slot], segments)
         total += episodes[slot, FAR_STEPS]
         position += episodes[slot, LENGTH]
     return total

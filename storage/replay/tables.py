@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from storage.kernel import Index, Integers, Integers32, kernel, load_i4
+from storage.kernel import Index, Integers, Integers32, kernel, load_f4, load_i4
 
 __all__ = [
     "ADMISSION",
     "COLUMNS",
     "DIVERGENCE",
+    "DIVERGENCES",
     "DRAW_COUNT",
     "EPISODE_FIELDS",
     "FAR",
@@ -47,6 +48,7 @@ __all__ = [
     "TERMINATED",
     "TRUNCATED",
     "VALUE",
+    "divergence_of",
     "owner",
 ]
 
@@ -69,12 +71,20 @@ OVERLAY_COLUMNS = tuple(OVERLAY_DTYPES)
 FIXED_COLUMNS = (*OVERLAY_COLUMNS, "reward", "terminated", "truncated")
 """The columns that kernels know by place; the schema's others follow."""
 
-SEGMENT, START, LENGTH, FAR_STEPS, ORDINAL, ADMISSION, FIRST = range(7)
+SEGMENT, START, LENGTH, FAR_STEPS, ORDINAL, ADMISSION, FIRST, DIVERGENCES = range(8)
 """Fields of an episode: segment slot, first row, steps T, far steps, ordinal in its segment,
-admission number, and the ring position of its first step."""
+admission number, the ring position of its first step, and the sum of its steps' divergences in
+fixed point (see `divergence_of`)."""
 EPISODE_FIELDS = 8
 
 MASK = 0xFFFFFFFF
+
+
+@kernel
+def divergence_of(segments: Integers, slot: Index, row: Index) -> Index:
+    """A step's stored divergence in units of 2^-20, at most 2^40: sums of these are exact."""
+    stored = np.float64(load_f4(segments[slot, DIVERGENCE] + 4 * row))
+    return np.int64(min(max(stored, 0.0), 1048576.0) * 1048576.0)
 
 
 @kernel

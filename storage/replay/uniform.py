@@ -70,15 +70,21 @@ class Uniform:
     """
 
     name = "uniform"
+    prioritized = False
+    wants_errors = False
+    nbytes = 0
 
     def __init__(self, window: Window, seed: int) -> None:
         self._window = window
         self._key = np.array(stream_key(seed, "replay draws"), np.uint64)
 
-    def admitted(self, first: int, last: int) -> None:
+    def admitted(self, first: int, last: int, errors: Floats32 | None = None) -> None:
         """Nothing to do: draws look at the window alone."""
 
     def forgotten(self, first: int, last: int) -> None:
+        """Nothing to do."""
+
+    def shifted(self, first: int, last: int, by: int) -> None:
         """Nothing to do."""
 
     def rebuilt(self) -> None:
@@ -90,8 +96,9 @@ class Uniform:
         draw_distinct(self._key, index, positions, head, tail - head)
         weights.fill(1.0)
 
-    def feed_back(self, positions: Integers, errors: Floats32) -> None:
-        """Uniform draws have no priorities: ignored."""
+    def feed_back(self, segment: Integers, row: Integers, errors: Floats32) -> int:  # noqa: ARG002
+        """Uniform draws have no priorities: nothing to do."""
+        return 0
 
     def state_dict(self) -> dict[str, Any]:
         """Empty."""

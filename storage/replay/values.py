@@ -112,23 +112,15 @@ class WindowValues:
         if batch.has("next_value_target"):
             batch.next_value_target[positions] = fresh
 
-    def feed_back(
+    def _store_feedback(
         self,
         batch: Batch,
-        *,
-        importance_ratio: Floats32 | None = None,
-        value: Floats32 | None = None,
-        divergence: Floats32 | None = None,
-        far_bound: float | None = None,
+        importance_ratio: Floats32 | None,
+        value: Floats32 | None,
+        divergence: Floats32 | None,
+        far_bound: float | None,
     ) -> Feedback:
-        """Store what an update computed for the steps of a batch, float32 [B] each.
-
-        `importance_ratio` ρ (also sets far flags, under `far_bound` c_max or the last one given),
-        `value` V, `divergence` the KL of the step. Then each touched episode's value targets are
-        swept once, backwards from its latest step in the batch. Steps are found by identity
-        (segment, row); those that have left the window are dropped and counted as stale. Raises
-        FeedbackError for wrong lengths, dtypes and values; nothing is changed then.
-        """
+        """The part of a view's `feed_back` that is about learnt columns; all or nothing."""
         size = len(batch)
         values = (
             NOTHING

@@ -9,15 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from storage.errors import EmptyViewError, SamplingError
-from storage.replay.admission import new_episodes, newest
+from storage.replay.admission import acting_errors, new_episodes, newest
 from storage.replay.batch import Array, Batch, FieldPlan, plan_row
-from storage.replay.feedback import checked
+from storage.replay.feedback import Feedback, checked
 from storage.replay.gather import copy_rows, gather_steps
+from storage.replay.priority_settings import PrioritySettings, SequenceSettings
 from storage.replay.private_overlay import PrivateOverlay
 from storage.replay.scheme import build_scheme
 from storage.replay.segment_table import OverlaySource, SegmentTable
 from storage.replay.snapshot import load_view, view_state
-from storage.replay.tables import FIXED_COLUMNS
+from storage.replay.tables import DIVERGENCES, FAR_STEPS, FIXED_COLUMNS
 from storage.replay.values import NOTHING, WindowValues
 from storage.replay.window import Window, resolve
 from storage.segment import MappedSegment
@@ -34,6 +35,8 @@ __all__ = ["ReplayView"]
 
 PUBLISH_SECONDS = 1.0
 """How long foreign readers of the overlay may have to wait for new rows."""
+FORGETTING = {"oldest": None, "most_far": FAR_STEPS, "largest_divergence": DIVERGENCES}
+"""Orders of forgetting, and the counter by which each chooses (ReF-ER's three filters)."""
 MOST_SIZES = 8
 """Batch sizes whose buffers are kept."""
 
@@ -63,6 +66,9 @@ class ReplayView(WindowValues):
         *,
         window: int,
         scheme: str = "uniform",
+        priorities: PrioritySettings | None = None,
+        sequences: SequenceSettings | None = None,
+        forget: str = "oldest",
         overlay: str = "main",
         overlay_root: Path | None = None,
         seed: int = 0,
@@ -77,6 +83,7 @@ class ReplayView(WindowValues):
         self.draws = 0
         """Batches drawn so far: the index of the random stream."""
         self._overlay_place = (overlay, overlay_root)
+        self._forgets = checked_order(forget)
         self._seed = int(seed)
         self._plan = FieldPlan(store.schema, fields)
         columns = tuple(column.name for column in store.schema.columns)
@@ -85,18 +92,31 @@ class ReplayView(WindowValues):
             _OwnMaps(store), self._open_overlay(private), FIXED_COLUMNS + extra
         )
         super().__init__(store.schema, Window(self._segments), far_bound, discount, reward_scale)
-        self._scheme = build_scheme(scheme, self._window, self._seed)
+        self._rules: dict[str, Any] = {
+            "scheme": scheme,
+            "priorities": priorities or PrioritySettings(),
+            "sequences": sequences or SequenceSettings(),
+        }
+        self._scheme = build_scheme(window=self._window, seed=self._seed, **self._rules)
         self._consumed: dict[int, int] = {}
         self._buffers: dict[int, tuple[Batch, Integers, Integers, Integers]] = {}
         self._published = time.monotonic()
         self.advance()
 
-    def admit(self, record: EpisodeRecord, values: Floats32 | None) -> None:
+    def admit(
+        self,
+        record: EpisodeRecord,
+        values: Floats32 | None,
+        *,
+        priority_error: Floats32 | None = None,
+    ) -> None:
         """Take in an episode that has just been committed.
 
         `values` float32 [T + 1]: V of each of its states as computed while acting, V(s_T) last.
         Its ratios become 1, its targets follow by one backward pass. None leaves the overlay as
-        it is (ratios that were never set become 1). The window may grow past N: see `forget`.
+        it is (ratios that were never set become 1). `priority_error` float32 [T]: errors of its
+        steps, for initial priorities by "current_td"; left out, |target - value| by `values`. The
+        window may grow past N: see `forget`.
         """
         seen = self._consumed.get(record.segment, 0)
         if record.ordinal != seen:
@@ -108,8 +128,11 @@ class ReplayView(WindowValues):
         given = NOTHING
         if values is not None:
             given = checked("values", values, record.length + 1)
+        errors = None
+        if priority_error is not None:
+            errors = checked("priority_error", priority_error, record.length, 0.0)
         identity = [record.segment, record.ordinal, record.start, record.length]
-        self._take_in(np.array([identity], np.int64), given)
+        self._take_in(np.array([identity], np.int64), given, errors)
         self._consumed[record.segment] = record.ordinal + 1
         self._publish_sometimes()
 
@@ -131,18 +154,20 @@ class ReplayView(WindowValues):
         return int(arriving[:, 3].sum())
 
     def forget(self) -> int:
-        """Drop the oldest episode if the others hold more than N steps; gives its steps, or 0.
+        """Drop an episode if the others hold more than N steps; gives its steps, or 0.
 
-        At most one whole episode a call, as ReF-ER does once per gradient step.
+        At most one whole episode a call, as ReF-ER does once per gradient step: the oldest, or
+        whichever the view's `forget` names.
         """
-        if self.n_episodes == 0:
+        if self.n_steps <= self.window:
             return 0
-        slot = self._window.oldest()
-        length = self._window.length(slot)
+        window, field = self._window, FORGETTING[self._forgets]
+        slot = window.oldest() if field is None else window.most(field)
+        head, first, length = int(window.ends[0]), window.first(slot), window.length(slot)
         if self.n_steps - length <= self.window:
             return 0
-        head = int(self._window.ends[0])
-        self._leave(slot)
+        if self._leave(slot):
+            self._scheme.shifted(head, first, length)
         self._scheme.forgotten(head, head + length)
         return length
 
@@ -204,6 +229,37 @@ class ReplayView(WindowValues):
         copy_rows(self._segments.table, slots, row, plan)
         return target
 
+    def feed_back(
+        self,
+        batch: Batch,
+        *,
+        priority_error: Floats32 | None = None,
+        importance_ratio: Floats32 | None = None,
+        value: Floats32 | None = None,
+        divergence: Floats32 | None = None,
+        far_bound: float | None = None,
+    ) -> Feedback:
+        """Store what an update computed for the steps of a batch, float32 [B] each.
+
+        `priority_error` |TD error|, or what stands for it, becomes the step's priority (of a step
+        drawn twice the last one holds); uniform draws have no use for it. `importance_ratio` ρ
+        also sets far flags, under `far_bound` c_max or the last one given; `value` is V,
+        `divergence` the KL of the step. Then each touched episode's value targets are swept once,
+        backwards from its latest step in the batch. Steps are found by identity (segment, row);
+        those that have left the window are dropped and counted as stale. Raises FeedbackError for
+        wrong lengths, dtypes and values, naming their positions; nothing is changed then.
+        """
+        size = len(batch)
+        errors = None
+        if priority_error is not None:
+            errors = checked("priority_error", priority_error, size, 0.0)
+        if errors is None or not self._scheme.prioritized:
+            return self._store_feedback(batch, importance_ratio, value, divergence, far_bound)
+        if any(given is not None for given in (importance_ratio, value, divergence, far_bound)):
+            self._store_feedback(batch, importance_ratio, value, divergence, far_bound)
+        applied = self._scheme.feed_back(batch.segment, batch.row, errors)
+        return Feedback(applied, size - applied)
+
     def state_dict(self) -> dict[str, Any]:
         """Arrays and scalars from which `load_state_dict` restores the view bit for bit."""
         own = {
@@ -239,7 +295,8 @@ class ReplayView(WindowValues):
         name, root = self._overlay_place
         options = {
             "window": self.window,
-            "scheme": self._scheme.name,
+            **self._rules,
+            "forget": self._forgets,
             "overlay": name,
             "overlay_root": root,
             "seed": self._seed,
@@ -257,10 +314,17 @@ class ReplayView(WindowValues):
         stored = self.store.overlay(name, root=root, mode="r")
         return PrivateOverlay(stored)
 
-    def _take_in(self, identities: Integers, values: Floats32) -> None:
-        first = int(self._window.ends[1])
+    def _take_in(
+        self, identities: Integers, values: Floats32, errors: Floats32 | None = None
+    ) -> None:
+        window = self._window
+        first = int(window.ends[1])
         self._enter(identities, values)
-        self._scheme.admitted(first, int(self._window.ends[1]))
+        if self._scheme.wants_errors and errors is None and values.size:
+            errors = np.empty(values.size - 1, np.float32)
+            entry = window.steps[first & (window.steps.size - 1)]
+            acting_errors(window.episodes, self._segments.table, entry, errors)
+        self._scheme.admitted(first, int(self._window.ends[1]), errors)
 
     def _prepared(
         self, batch_size: int
@@ -304,6 +368,15 @@ class _OwnMaps:
     def segment(self, segment_id: int) -> MappedSegment:
         """Fresh read-only maps of one segment."""
         return MappedSegment(self._store.paths, self._store.schema, self._store.log(segment_id))
+
+
+def checked_order(forget: str) -> str:
+    """An order of forgetting; SamplingError lists those that exist."""
+    if forget not in FORGETTING:
+        raise SamplingError(
+            f"order of forgetting {forget!r} does not exist; choose from {', '.join(FORGETTING)}"
+        )
+    return forget
 
 
 def _count(name: str, given: Any) -> int:

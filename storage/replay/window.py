@@ -125,6 +125,25 @@ def _far_steps(episodes: Integers, steps: Integers, ends: Integers) -> Index:
     return total
 
 
+@kernel
+def _highest(episodes: Integers, steps: Integers, ends: Integers, field: Index) -> Index:
+    """The slot of the episode with the most of a field a step; of equals the oldest.
+
+    The newest episode is never chosen, unless there is no other.
+    """
+    chosen = steps[ends[0] & (steps.size - 1)] >> 32
+    highest = -1.0
+    position = ends[0]
+    while position < ends[1]:
+        slot = steps[position & (steps.size - 1)] >> 32
+        length = episodes[slot, LENGTH]
+        position += length
+        share = episodes[slot, field] / length
+        if share > highest and position < ends[1]:
+            chosen, highest = slot, share
+    return chosen
+
+
 class Window:
     """Episodes of the replay memory; see `tables` for the layout of the arrays.
 
@@ -175,6 +194,14 @@ class Window:
     def oldest(self) -> int:
         """The episode slot of the oldest episode; the window must not be empty."""
         return int(self.steps[self.ends[0] & (self.steps.size - 1)]) >> 32
+
+    def most(self, field: int) -> int:
+        """The slot of the episode with the most of a counter (`FAR_STEPS`, …) a step."""
+        return int(_highest(self.episodes, self.steps, self.ends, field))
+
+    def first(self, slot: int) -> int:
+        """Ring position of an episode's first step."""
+        return int(self.episodes[slot, FIRST])
 
     def length(self, slot: int) -> int:
         """Steps of one episode."""

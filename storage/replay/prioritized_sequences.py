@@ -1,0 +1,157 @@
+"""Prioritized sequence experience replay (PSER): priorities decay backwards along episodes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from storage.kernel import Floats, Floats32, Index, Integers, Integers32, kernel, load_f4
+from storage.replay.priorities import ETA, store_errors
+from storage.replay.prioritized import Prioritized
+from storage.replay.sequence_decay import decay_add, decay_max
+from storage.replay.sum_tree import refresh_tree
+from storage.replay.tables import MASK, PRIORITY, SEGMENT, START
+
+if TYPE_CHECKING:
+    from storage.replay.priority_settings import PrioritySettings, SequenceSettings
+    from storage.replay.window import Window
+
+__all__ = ["PrioritizedSequences"]
+
+
+@kernel
+def _without_repeats(keys: Integers, priorities: Floats32) -> Index:
+    """Sort sources by their keys and keep one of each; gives how many. Repeats are all alike."""
+    order = np.argsort(keys)
+    sorted_keys, sorted_priorities = keys[order], priorities[order]
+    count = 0
+    for i in range(keys.size):
+        if i == 0 or sorted_keys[i] != sorted_keys[i - 1]:
+            keys[count], priorities[count] = sorted_keys[i], sorted_priorities[i]
+            count += 1
+    return count
+
+
+@kernel
+def _decay(
+    episodes: Integers,
+    segments: Integers,
+    tree: tuple[Integers, Index],
+    rules: Floats,
+    factors: Floats,
+    options: tuple[bool, Index],
+    keys: Integers,
+    priorities: Floats32,
+) -> None:
+    """Phase two; `options` are whether sources add up, and the place of `life_lost` or 0."""
+    adds, life_lost = options
+    if adds:
+        count = _without_repeats(keys, priorities)
+        sources = keys[:count]
+        decay_add(episodes, segments, tree, rules, factors, life_lost, sources, priorities[:count])
+    else:
+        decay_max(episodes, segments, tree, rules, factors, life_lost, keys, priorities)
+
+
+@kernel
+def _feed_back_sequences(
+    episodes: Integers,
+    segments: Integers,
+    slot_of: Integers32,
+    identity: tuple[Integers, Integers],
+    errors: Floats32,
+    tree: tuple[Integers, Index],
+    rules: Floats,
+    factors: Floats,
+    options: tuple[bool, Index],
+) -> Index:
+    """Both phases; gives how many steps were in the window."""
+    size = errors.size
+    keys, slots = np.empty(size, np.int64), np.empty(size, np.int64)
+    priorities = np.empty(size, np.float32)
+    found = (keys, slots, priorities)
+    count = store_errors(episodes, segments, slot_of, identity, errors, tree, rules, found)
+    refresh_tree(tree[0], slots[:count])
+    _decay(episodes, segments, tree, rules, factors, options, keys[:count], priorities[:count])
+    return count
+
+
+@kernel
+def _decay_from(
+    episodes: Integers,
+    segments: Integers,
+    tree: tuple[Integers, Index],
+    rules: Floats,
+    factors: Floats,
+    options: tuple[bool, Index],
+    keys: Integers,
+) -> None:
+    """Decay from sources whose priorities are the stored ones."""
+    priorities = np.empty(keys.size, np.float32)
+    for i in range(keys.size):
+        episode = episodes[keys[i] >> 32]
+        row = episode[START] + (keys[i] & MASK)
+        priorities[i] = abs(load_f4(segments[episode[SEGMENT], PRIORITY] + 4 * row))
+    _decay(episodes, segments, tree, rules, factors, options, keys, priorities)
+
+
+class PrioritizedSequences(Prioritized):
+    """PSER (Brittain et al. 2019), by the order-free two-phase update of `sequence_decay`.
+
+    Satisfies `storage.replay.scheme.Scheme`.
+    """
+
+    name = "pser"
+
+    def __init__(
+        self, window: Window, seed: int, settings: PrioritySettings, sequences: SequenceSettings
+    ) -> None:
+        super().__init__(window, seed, settings)
+        self._sequences = sequences
+        self._rules[ETA] = sequences.eta
+        self._factors = sequences.decay ** np.arange(1.0, sequences.reach + 1)
+        self._options = (sequences.mode == "add", self._life_lost())
+
+    def admitted(self, first: int, last: int, errors: Floats32 | None = None) -> None:
+        """As PER; with `decay_on_insert` new steps decay backwards at once."""
+        if not self._sequences.decay_on_insert:
+            super().admitted(first, last, errors)
+            return
+        keys = np.empty(last - first, np.int64)
+        fresh = keys[: self._enter(first, last, errors, keys)]
+        window = self._window
+        _decay_from(
+            window.episodes,
+            window.segments.table,
+            (self._tree.layout, self._mask),
+            self._rules,
+            self._factors,
+            self._options,
+            fresh,
+        )
+
+    def feed_back(self, segment: Integers, row: Integers, errors: Floats32) -> int:
+        """Set the priorities of drawn steps and of those before them."""
+        window = self._window
+        applied = _feed_back_sequences(
+            window.episodes,
+            window.segments.table,
+            window.segments.slot_of,
+            (segment, row),
+            errors,
+            (self._tree.layout, self._mask),
+            self._rules,
+            self._factors,
+            self._options,
+        )
+        return int(applied)
+
+    def _life_lost(self) -> int:
+        """The place of the column in the segment table; 0 where it is not there or not wanted."""
+        if not self._sequences.stop_at_life_loss:
+            return 0
+        try:
+            return self._window.segments.column("life_lost")
+        except KeyError:
+            return 0

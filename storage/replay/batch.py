@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from storage.errors import SamplingError
 from storage.kernel import Integers, address_of
+from storage.replay.stacks import STACK_FIELDS, stack_line, stack_views
 from storage.replay.tables import OVERLAY_DTYPES
 
 if TYPE_CHECKING:
@@ -52,16 +53,22 @@ class Batch:
     `extra`.
     """
 
-    __slots__ = (*FIELDS, "extra", "row", "sampling_weight", "segment")
+    __slots__ = (*FIELDS, "extra", "position", "row", "sampling_weight", "segment")
 
     segment: Integers
     """Segment id of each step; with `row` its identity, never reused."""
     row: Integers
     """Row inside the segment."""
+    position: Integers
+    """Where the window had each step when it was drawn: only a hint for finding it again."""
     sampling_weight: npt.NDArray[np.float32]
     """Importance-sampling weight of the scheme, float32; 1 for uniform draws."""
     observation: Values
-    """o_t [B, …] in the space's dtype; nested spaces: a dict by leaf name without its prefix."""
+    """o_t [B, …] in the space's dtype; nested spaces: a dict by leaf name without its prefix.
+
+    Of stacked frames [B, k, …], as the environment showed them. They share their memory with the
+    stacks of `next_observation`: do not change them in place.
+    """
     action: Values
     """What the environment received."""
     raw_action: npt.NDArray[np.float32]
@@ -69,7 +76,7 @@ class Batch:
     reward: npt.NDArray[np.float64]
     """r_{t+1}, unscaled."""
     next_observation: Values
-    """o_{t+1}, the true one at an episode's end as well."""
+    """o_{t+1}, the true one at an episode's end as well; laid out like `observation`."""
     terminated: npt.NDArray[np.bool_]
     truncated: npt.NDArray[np.bool_]
     behaviour: npt.NDArray[np.float32]
@@ -129,6 +136,8 @@ class FieldPlan:
             "observation": tuple(leaf.name for leaf in schema.observation),
             "action": tuple(leaf.name for leaf in schema.action),
         }
+        self._frame_stack = schema.frame_stack
+        self._repeats = schema.first_stack_padding == "repeat"
         chosen = self._present(FIELDS) if fields is None else tuple(dict.fromkeys(fields))
         unknown = [field for field in chosen if not self._sources(field)]
         if unknown:
@@ -156,18 +165,59 @@ class FieldPlan:
     def buffers(self, size: int, place: Any) -> tuple[Batch, Integers]:
         """A batch of empty arrays for `size` steps, and the plan that fills it.
 
-        `place(column)` gives a column's place in the segment table.
+        `place(column)` gives a column's place in the segment table. Stacks of frames are not in the
+        plan: see `stack_plan`.
         """
         batch = Batch()
         batch.extra = {}
         batch.sampling_weight = np.ones(size, np.float32)
         plan = []
+        stacks = self._stacks(size)
         for field in self.fields:
-            arrays = {column: self._empty(column, size) for column in self._sources(field)}
-            ahead = int(field in AHEAD)
-            plan += [plan_row(place(column), array, ahead) for column, array in arrays.items()]
+            if field in stacks:
+                arrays = stacks[field]
+            else:
+                arrays = {column: self._empty(column, size) for column in self._sources(field)}
+                ahead = int(field in AHEAD)
+                plan += [plan_row(place(column), array, ahead) for column, array in arrays.items()]
             self._attach(batch, field, arrays)
         return batch, np.array(plan, np.int64).reshape(-1, 4)
+
+    def stack_plan(self, batch: Batch, place: Any) -> Integers:
+        """The plan that fills the stacks (see `stacks`) of a batch that `buffers` gave.
+
+        Has no lines where the store keeps no stacks, or none were asked for.
+        """
+        lines = []
+        fields = self._stacked_fields()
+        if fields:
+            value = getattr(batch, fields[0])
+            arrays = value.values() if isinstance(value, dict) else [value]
+            aheads = [int(field in AHEAD) for field in fields]
+            lines = [
+                stack_line(place(column), array, aheads, self._repeats)
+                for column, array in zip(self._leaves["observation"], arrays, strict=True)
+            ]
+        return np.array(lines, np.int64).reshape(-1, STACK_FIELDS)
+
+    def _stacked_fields(self) -> list[str]:
+        """Fields that hold stacks, the earlier one first."""
+        if self._frame_stack is None:
+            return []
+        return [field for field in ("observation", "next_observation") if field in self.fields]
+
+    def _stacks(self, size: int) -> dict[str, dict[str, Array]]:
+        """Room for the stacks of every field that holds them, by column."""
+        fields = self._stacked_fields()
+        stacks: dict[str, dict[str, Array]] = {field: {} for field in fields}
+        if self._frame_stack is None or not fields:
+            return stacks
+        aheads = [int(field in AHEAD) for field in fields]
+        for column in self._leaves["observation"]:
+            views = stack_views(size, self._frame_stack, *self._columns[column], aheads)
+            for field, view in zip(fields, views, strict=True):
+                stacks[field][column] = view
+        return stacks
 
     def _empty(self, column: str, size: int) -> Array:
         dtype, shape = self._columns[column]

@@ -34,6 +34,7 @@ from storage.replay.tables import (
     FAR,
     FAR_STEPS,
     LENGTH,
+    MASK,
     RATIO,
     REWARD,
     SEGMENT,
@@ -86,29 +87,25 @@ def _store_step(
 def apply_feedback(
     episodes: Integers,
     segments: Integers,
-    slot_of: Integers32,
-    segment: Integers,
-    rows: Integers,
+    keys: Integers,
     values: tuple[Floats32, Floats32, Floats32],
     settings: Floats,
-) -> tuple[Index, Index]:
-    """Store feed-back and sweep; gives (steps applied, change of the far count).
+) -> Index:
+    """Store feed-back of the steps of `keys` (see `locate`) and sweep; gives the change of n_far.
 
     `values` are importance ratio, value and divergence, each float32 [B] or empty (not given).
     `settings` is (far bound, discount, reward scale).
     """
-    keys = np.empty(segment.size, np.int64)
+    touched = np.empty(keys.size, np.int64)
     ratio, value, divergence = values
     applied = 0
     change = 0
-    for i in range(segment.size):
-        slot, episode = owner(segments, slot_of, segment[i], rows[i])
-        if episode < 0:
+    for i in range(keys.size):
+        if keys[i] < 0:
             continue
-        row = rows[i]
-        t = row - episodes[episode, START]
-        if t == episodes[episode, LENGTH]:
-            continue
+        episode = keys[i] >> 32
+        slot = episodes[episode, SEGMENT]
+        row = episodes[episode, START] + (keys[i] & MASK)
         prefetch(segments[slot, REWARD] + 8 * row)
         prefetch(segments[slot, TARGET] + 4 * row)
         if ratio.size:
@@ -121,13 +118,13 @@ def apply_feedback(
             before = divergence_of(segments, slot, row)
             store_f4(segments[slot, DIVERGENCE] + 4 * row, max(divergence[i], np.float32(0.0)))
             episodes[episode, DIVERGENCES] += divergence_of(segments, slot, row) - before
-        keys[applied] = episode << 32 | t
+        touched[applied] = keys[i]
         applied += 1
     if value.size or ratio.size:
-        touched = keys[:applied]
+        touched = touched[:applied]
         touched.sort()
         sweep_touched(episodes, segments, touched, settings)
-    return applied, change
+    return change
 
 
 @kernel

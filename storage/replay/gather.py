@@ -97,7 +97,7 @@ def gather_steps(
 ) -> None:
     """Gather the steps at ring positions and note in their overlay that they were drawn.
 
-    `identity` int64 [3, B] becomes segment id, row and segment slot of each step.
+    The first rows of `identity` int64 [4, B] become segment id, row and segment slot of each step.
     """
     mask = steps.size - 1
     segment, row, slots = identity[0], identity[1], identity[2]

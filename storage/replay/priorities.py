@@ -16,7 +16,6 @@ from storage.kernel import (
     Floats32,
     Index,
     Integers,
-    Integers32,
     kernel,
     load_f4,
     load_f8,
@@ -31,11 +30,8 @@ from storage.replay.tables import (
     LENGTH,
     MASK,
     PRIORITY,
-    ROW_LIMIT,
-    ROW_MAP,
     SEGMENT,
     START,
-    owner,
 )
 
 __all__ = [
@@ -93,50 +89,34 @@ def put(nodes: Index, slot: Index, address: Index, priority: np.float32, rules: 
 
 
 @kernel
-def _ask_for_owners(
-    segments: Integers, slot_of: Integers32, segment: Integers, rows: Integers
-) -> None:
-    for i in range(segment.size):
-        if 0 <= segment[i] < slot_of.size and slot_of[segment[i]] >= 0 and rows[i] >= 0:
-            slot = np.int64(slot_of[segment[i]])
-            if rows[i] < segments[slot, ROW_LIMIT]:
-                prefetch(segments[slot, ROW_MAP] + 4 * rows[i])
-
-
-@kernel
 def store_errors(
     episodes: Integers,
     segments: Integers,
-    slot_of: Integers32,
-    identity: tuple[Integers, Integers],
+    steps: Integers,
     errors: Floats32,
     tree: tuple[Integers, Index],
     rules: Floats,
     found: tuple[Integers, Integers, Floats32],
 ) -> Index:
-    """Give the steps of `identity`, (segment id, row), the priorities of their new errors.
+    """Give the steps of the keys `steps` the priorities of their new errors.
 
     p = max(new, eta p_stored) with the priority that is stored before any is changed (PSER eq. 9);
     of a step named twice the last one holds. `tree` is (layout, ring mask). Steps that have left
-    the window are passed over. `found` becomes, of the others: keys (episode slot << 32 | t), tree
-    slots, and the priorities as stored. Gives how many they are.
+    the window are passed over. `found` becomes, of the others: their keys, their tree slots, and
+    the priorities as stored. Gives how many they are.
     """
     layout, mask = tree
     keys, slots, priorities = found
-    segment, rows = identity
-    addresses = np.empty(segment.size, np.int64)
-    _ask_for_owners(segments, slot_of, segment, rows)
+    addresses = np.empty(steps.size, np.int64)
     count = 0
-    for i in range(segment.size):
-        slot, episode = owner(segments, slot_of, segment[i], rows[i])
-        if episode < 0:
+    for i in range(steps.size):
+        if steps[i] < 0:
             continue
-        t = rows[i] - episodes[episode, START]
-        if t == episodes[episode, LENGTH]:
-            continue
-        keys[count] = episode << 32 | t
+        episode, t = steps[i] >> 32, steps[i] & MASK
+        row = episodes[episode, START] + t
+        keys[count] = steps[i]
         slots[count] = (episodes[episode, FIRST] + t) & mask
-        addresses[count] = segments[slot, PRIORITY] + 4 * rows[i]
+        addresses[count] = segments[episodes[episode, SEGMENT], PRIORITY] + 4 * row
         priorities[count] = errors[i]
         prefetch(addresses[count])
         prefetch(layout[NODES] + 8 * slots[count])
@@ -158,19 +138,16 @@ def store_errors(
 def feed_back_priorities(
     episodes: Integers,
     segments: Integers,
-    slot_of: Integers32,
-    identity: tuple[Integers, Integers],
+    steps: Integers,
     errors: Floats32,
     tree: tuple[Integers, Index],
     rules: Floats,
-) -> Index:
-    """`store_errors` and the tree above; gives how many steps were in the window."""
-    size = errors.size
-    slots = np.empty(size, np.int64)
-    found = (np.empty(size, np.int64), slots, np.empty(size, np.float32))
-    count = store_errors(episodes, segments, slot_of, identity, errors, tree, rules, found)
+) -> None:
+    """`store_errors` and the tree above."""
+    keys, slots = np.empty((2, steps.size), np.int64)
+    found = (keys, slots, np.empty(steps.size, np.float32))
+    count = store_errors(episodes, segments, steps, errors, tree, rules, found)
     refresh_tree(tree[0], slots[:count])
-    return count
 
 
 @kernel

@@ -43,7 +43,6 @@ class Prioritized:
     """
 
     name = "per"
-    prioritized = True
 
     def __init__(self, window: Window, seed: int, settings: PrioritySettings) -> None:
         self._window = window
@@ -109,19 +108,17 @@ class Prioritized:
                 "drawn; feed back positive errors, or set epsilon above 0"
             )
 
-    def feed_back(self, segment: Integers, row: Integers, errors: Floats32) -> int:
-        """Set the priorities of drawn steps; gives how many were still in the window."""
+    def feed_back(self, keys: Integers, errors: Floats32) -> None:
+        """Set the priorities of drawn steps."""
         window = self._window
-        applied = feed_back_priorities(
+        feed_back_priorities(
             window.episodes,
             window.segments.table,
-            window.segments.slot_of,
-            (segment, row),
+            keys,
             errors,
             (self._tree.layout, self._mask),
             self._rules,
         )
-        return int(applied)
 
     def state_dict(self) -> dict[str, Any]:
         """The largest priority ever."""

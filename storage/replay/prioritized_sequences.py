@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from storage.kernel import Floats, Floats32, Index, Integers, Integers32, kernel, load_f4
+from storage.kernel import Floats, Floats32, Index, Integers, kernel, load_f4
 from storage.replay.priorities import ETA, store_errors
 from storage.replay.prioritized import Prioritized
 from storage.replay.sequence_decay import decay_add, decay_max
@@ -58,23 +58,20 @@ def _decay(
 def _feed_back_sequences(
     episodes: Integers,
     segments: Integers,
-    slot_of: Integers32,
-    identity: tuple[Integers, Integers],
+    steps: Integers,
     errors: Floats32,
     tree: tuple[Integers, Index],
     rules: Floats,
     factors: Floats,
     options: tuple[bool, Index],
-) -> Index:
-    """Both phases; gives how many steps were in the window."""
-    size = errors.size
-    keys, slots = np.empty(size, np.int64), np.empty(size, np.int64)
-    priorities = np.empty(size, np.float32)
+) -> None:
+    """Both phases; `steps` are the keys of the batch."""
+    keys, slots = np.empty((2, steps.size), np.int64)
+    priorities = np.empty(steps.size, np.float32)
     found = (keys, slots, priorities)
-    count = store_errors(episodes, segments, slot_of, identity, errors, tree, rules, found)
+    count = store_errors(episodes, segments, steps, errors, tree, rules, found)
     refresh_tree(tree[0], slots[:count])
     _decay(episodes, segments, tree, rules, factors, options, keys[:count], priorities[:count])
-    return count
 
 
 @kernel
@@ -131,21 +128,19 @@ class PrioritizedSequences(Prioritized):
             fresh,
         )
 
-    def feed_back(self, segment: Integers, row: Integers, errors: Floats32) -> int:
+    def feed_back(self, keys: Integers, errors: Floats32) -> None:
         """Set the priorities of drawn steps and of those before them."""
         window = self._window
-        applied = _feed_back_sequences(
+        _feed_back_sequences(
             window.episodes,
             window.segments.table,
-            window.segments.slot_of,
-            (segment, row),
+            keys,
             errors,
             (self._tree.layout, self._mask),
             self._rules,
             self._factors,
             self._options,
         )
-        return int(applied)
 
     def _life_lost(self) -> int:
         """The place of the column in the segment table; 0 where it is not there or not wanted."""

@@ -39,17 +39,16 @@ class Scheme(Protocol):
       pure function of (seed, index, state): it keeps no generator. The same index gives the same
       batch until the state changes. It raises SamplingError, having changed nothing, if no step
       can be drawn.
-    - `feed_back(segment, row, errors)` gives errors, float32 [B], finite and not negative, of
-      steps by identity, some of which may have left the window. Of a step that is named twice the
-      last error holds. It gives how many were there. Called only if the scheme is `prioritized`.
+    - `feed_back(keys, errors)` gives errors, float32 [B], finite and not negative, of steps by
+      their keys, int64 [B]: (episode slot << 32 | t), or -1 for those that have left the window
+      (see `locate`). Of a step that is named twice the last error holds. Schemes without
+      priorities ignore it.
     - `state_dict()` holds numpy arrays and scalars: all that `rebuilt()` cannot restore from the
       overlay. Nothing here touches value, ratio or far columns: those belong to the view.
     - None of these is called while another runs on the same view.
     """
 
     name: str
-    prioritized: bool
-    """Whether it learns from errors."""
 
     @property
     def wants_errors(self) -> bool:
@@ -74,7 +73,7 @@ class Scheme(Protocol):
     def draw(self, positions: Integers, weights: Floats32, index: int) -> None:
         """Choose the steps of draw number `index`."""
 
-    def feed_back(self, segment: Integers, row: Integers, errors: Floats32) -> int:
+    def feed_back(self, keys: Integers, errors: Floats32) -> None:
         """New errors, |TD error| or its like, of drawn steps."""
 
     def state_dict(self) -> dict[str, Any]:

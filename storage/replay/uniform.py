@@ -70,7 +70,6 @@ class Uniform:
     """
 
     name = "uniform"
-    prioritized = False
     wants_errors = False
     nbytes = 0
 
@@ -96,9 +95,8 @@ class Uniform:
         draw_distinct(self._key, index, positions, head, tail - head)
         weights.fill(1.0)
 
-    def feed_back(self, segment: Integers, row: Integers, errors: Floats32) -> int:  # noqa: ARG002
+    def feed_back(self, keys: Integers, errors: Floats32) -> None:
         """Uniform draws have no priorities: nothing to do."""
-        return 0
 
     def state_dict(self) -> dict[str, Any]:
         """Empty."""

@@ -14,7 +14,6 @@ import numpy as np
 from storage.errors import EmptyViewError, FeedbackError, SamplingError
 from storage.replay.admission import introduce
 from storage.replay.feedback import (
-    Feedback,
     apply_feedback,
     checked,
     recount_far,
@@ -114,14 +113,14 @@ class WindowValues:
 
     def _store_feedback(
         self,
-        batch: Batch,
+        keys: Integers,
         importance_ratio: Floats32 | None,
         value: Floats32 | None,
         divergence: Floats32 | None,
         far_bound: float | None,
-    ) -> Feedback:
-        """The part of a view's `feed_back` that is about learnt columns; all or nothing."""
-        size = len(batch)
+    ) -> None:
+        """What `feed_back` does to learnt columns, for steps by keys (see `locate`)."""
+        size = keys.size
         values = (
             NOTHING
             if importance_ratio is None
@@ -131,17 +130,9 @@ class WindowValues:
         )
         if far_bound is not None:
             self._settings[0] = checked_bound(far_bound)
-        applied, change = apply_feedback(
-            self._window.episodes,
-            self._window.segments.table,
-            self._window.segments.slot_of,
-            batch.segment,
-            batch.row,
-            values,
-            self._settings,
+        self._n_far += apply_feedback(
+            self._window.episodes, self._window.segments.table, keys, values, self._settings
         )
-        self._n_far += change
-        return Feedback(applied, size - applied)
 
     def set_targets(self, discount: float, reward_scale: float) -> None:
         """Set γ and the reward scale; when either changes, recompute all targets of the window."""

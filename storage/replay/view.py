@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from storage.errors import EmptyViewError, SamplingError
 from storage.replay.admission import acting_errors, new_episodes, newest
 from storage.replay.batch import Array, Batch, FieldPlan, plan_row
 from storage.replay.feedback import Feedback, checked
 from storage.replay.gather import copy_rows, gather_steps
+from storage.replay.locate import locate
 from storage.replay.priority_settings import PrioritySettings, SequenceSettings
 from storage.replay.private_overlay import PrivateOverlay
 from storage.replay.scheme import build_scheme
@@ -99,7 +100,7 @@ class ReplayView(WindowValues):
         }
         self._scheme = build_scheme(window=self._window, seed=self._seed, **self._rules)
         self._consumed: dict[int, int] = {}
-        self._buffers: dict[int, tuple[Batch, Integers, Integers, Integers]] = {}
+        self._buffers: dict[int, _Buffers] = {}
         self._published = time.monotonic()
         self.advance()
 
@@ -177,18 +178,18 @@ class ReplayView(WindowValues):
         Raises EmptyViewError while the window holds fewer steps, SamplingError for a size that it
         can never serve.
         """
-        positions, identity, plan = self._prepared(batch_size)
-        batch = self._buffers[batch_size][0]
-        self._scheme.draw(positions, batch.sampling_weight, self.draws + 1)
+        buffers = self._prepared(batch_size)
+        batch = buffers.batch
+        self._scheme.draw(batch.position, batch.sampling_weight, self.draws + 1)
         self.draws += 1
         window = self._window
         gather_steps(
             window.episodes,
             self._segments.table,
             window.steps,
-            positions,
-            identity,
-            plan,
+            batch.position,
+            buffers.identity,
+            buffers.plan,
             self.draws,
         )
         self._publish_sometimes()
@@ -253,11 +254,11 @@ class ReplayView(WindowValues):
         errors = None
         if priority_error is not None:
             errors = checked("priority_error", priority_error, size, 0.0)
-        if errors is None or not self._scheme.prioritized:
-            return self._store_feedback(batch, importance_ratio, value, divergence, far_bound)
+        keys, applied = locate(self._window, batch)
         if any(given is not None for given in (importance_ratio, value, divergence, far_bound)):
-            self._store_feedback(batch, importance_ratio, value, divergence, far_bound)
-        applied = self._scheme.feed_back(batch.segment, batch.row, errors)
+            self._store_feedback(keys, importance_ratio, value, divergence, far_bound)
+        if errors is not None:
+            self._scheme.feed_back(keys, errors)
         return Feedback(applied, size - applied)
 
     def state_dict(self) -> dict[str, Any]:
@@ -326,20 +327,17 @@ class ReplayView(WindowValues):
             acting_errors(window.episodes, self._segments.table, entry, errors)
         self._scheme.admitted(first, int(self._window.ends[1]), errors)
 
-    def _prepared(
-        self, batch_size: int
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def _prepared(self, batch_size: int) -> _Buffers:
         """Buffers of a batch size, after checking that it can be served now."""
         if batch_size not in self._buffers or batch_size > self.n_steps:
             self._check_size(batch_size)
             batch, plan = self._plan.buffers(batch_size, self._segments.column)
-            identity = np.empty((3, batch_size), np.int64)
-            batch.segment, batch.row = identity[0], identity[1]
+            identity = np.empty((4, batch_size), np.int64)
+            batch.segment, batch.row, batch.position = identity[0], identity[1], identity[3]
             while len(self._buffers) >= MOST_SIZES:
                 del self._buffers[next(iter(self._buffers))]
-            self._buffers[batch_size] = (batch, np.empty(batch_size, np.int64), identity, plan)
-        _, positions, identity, plan = self._buffers[batch_size]
-        return positions, identity, plan
+            self._buffers[batch_size] = _Buffers(batch, identity, plan)
+        return self._buffers[batch_size]
 
     def _check_size(self, batch_size: int) -> None:
         _count("batch_size", batch_size)
@@ -357,6 +355,17 @@ class ReplayView(WindowValues):
         if now - self._published >= PUBLISH_SECONDS:
             self._segments.publish()
             self._published = now
+
+
+@dataclass(frozen=True, slots=True)
+class _Buffers:
+    """What is used again for each batch of one size."""
+
+    batch: Batch
+    identity: Integers
+    """int64 [4, B]: segment id, row, segment slot and ring position of each step."""
+    plan: Integers
+    """What is gathered; see `gather`."""
 
 
 class _OwnMaps:

@@ -1,0 +1,72 @@
+"""Finding the steps of a batch again, by their identity (segment id, row)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from storage.kernel import Index, Integers, Integers32, kernel
+from storage.replay.tables import LENGTH, MASK, SEGMENT, SEGMENT_ID, START, owner
+
+if TYPE_CHECKING:
+    from storage.replay.batch import Batch
+    from storage.replay.window import Window
+
+__all__ = ["locate"]
+
+
+@kernel
+def _locate(
+    episodes: Integers,
+    segments: Integers,
+    slot_of: Integers32,
+    steps: Integers,
+    ends: Integers,
+    batch: tuple[Integers, Integers, Integers],
+    keys: Integers,
+) -> Index:
+    """Fill `keys`; `batch` is segment ids, rows and positions, int64 [B] each.
+
+    The ring entry at a step's position when it was drawn nearly always still names it, and lies in
+    the cache; if it does not, the segment's row map knows.
+    """
+    mask = steps.size - 1
+    found = 0
+    for i in range(keys.size):
+        segment, row, position = batch[0][i], batch[1][i], batch[2][i]
+        entry = steps[position & mask]
+        episode = entry >> 32
+        if (
+            position < ends[0]
+            or position >= ends[1]
+            or episodes[episode, START] + (entry & MASK) != row
+            or segments[episodes[episode, SEGMENT], SEGMENT_ID] != segment
+        ):
+            _, episode = owner(segments, slot_of, segment, row)
+            t = row - episodes[episode, START]
+            if episode < 0 or t >= episodes[episode, LENGTH]:
+                keys[i] = -1
+                continue
+            entry = episode << 32 | t
+        keys[i] = entry
+        found += 1
+    return found
+
+
+def locate(window: Window, batch: Batch) -> tuple[Integers, int]:
+    """Keys of a batch's steps, int64 [B], and how many of them are in the window.
+
+    A key is (episode slot << 32 | t), or -1 for a step that has left (or a closing row).
+    """
+    keys = np.empty(len(batch), np.int64)
+    found = _locate(
+        window.episodes,
+        window.segments.table,
+        window.segments.slot_of,
+        window.steps,
+        window.ends,
+        (batch.segment, batch.row, batch.position),
+        keys,
+    )
+    return keys, int(found)

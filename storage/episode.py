@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,24 +29,34 @@ class Transition(NamedTuple):
     truncated: bool
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class Episode:
-    """Arrays over the store's own bytes, read-only.
+    """Arrays over the store's own bytes, read-only; stacks of frames are put together from them.
 
     ``columns`` holds every column by its name in the store, closing row included, such as
     ``columns["info.lives"]``; what most readers want of them are attributes, of T rows each.
     """
 
     record: EpisodeRecord
-    observation: Any
-    """(T + 1, …): row t is what the agent saw at step t, row T the final observation."""
+    schema: Schema
+    spec: EnvironmentSpec
     action: Any
     """(T, …): what the environment received."""
     reward: np.ndarray[Any, Any]
     terminated: np.ndarray[Any, Any]
     truncated: np.ndarray[Any, Any]
     columns: dict[str, np.ndarray[Any, Any]]
-    """Every column, (T + 1, …), closing row included."""
+    """Every column, (T + 1, …), closing row included; of stacked observations, single frames."""
+
+    @cached_property
+    def observation(self) -> Any:
+        """(T + 1, …): row t is what the agent saw at step t, row T the final observation.
+
+        Stacks (T + 1, k, …) are made when first asked for, and take one copy of their frames.
+        """
+        leaves = self.schema.observation
+        seen = {leaf.name: self.schema.shown(self.columns[leaf.name]) for leaf in leaves}
+        return nest(self.spec.observation_space, "observation", seen)
 
     def __len__(self) -> int:
         return self.record.length
@@ -108,7 +119,7 @@ def _row(value: Any, row: int) -> Any:
 def read_episode(
     record: EpisodeRecord, segment: MappedSegment, schema: Schema, spec: EnvironmentSpec
 ) -> Episode:
-    """The episode's arrays, not copied."""
+    """The episode, of arrays that are not copied."""
     end = record.start + record.length
     columns = {
         column.name: segment.array(column.name)[record.start : end + 1] for column in schema.columns
@@ -116,7 +127,8 @@ def read_episode(
     steps = {name: array[: record.length] for name, array in columns.items()}
     return Episode(
         record=record,
-        observation=nest(spec.observation_space, "observation", columns),
+        schema=schema,
+        spec=spec,
         action=nest(spec.action_space, "action", steps),
         reward=steps["reward"],
         terminated=steps["terminated"],

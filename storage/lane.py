@@ -12,6 +12,7 @@ import numpy as np
 from storage.commit_log import LogRecord
 from storage.episode_table import EpisodeRecord
 from storage.errors import NonFiniteError, SchemaMismatchError
+from storage.frame_stack import check_first_stack
 from storage.layout import BehaviourKind, Ending, RowKind
 from storage.open_episode import OpenEpisodeNote, write_note
 from storage.schema import Schema
@@ -120,7 +121,7 @@ class Lane:
         segment.ensure(row + 2)
         self.allocated = segment.allocated
         try:
-            values = self._finite(observation, number)
+            values = self._first(observation, number)
         except SchemaMismatchError as error:
             raise SchemaMismatchError(
                 f"first observation of lane {self.index}, episode {number}: {error}"
@@ -128,8 +129,7 @@ class Lane:
         note = OpenEpisodeNote(row, seed, number, time.time_ns())
         write_note(segment.paths.open_episode(segment.id), note)
         segment.arrays["kind"][row] = RowKind.NEVER_WRITTEN
-        for leaf, value in zip(self.schema.observation, values, strict=True):
-            segment.arrays[leaf.name][row] = value
+        self._store(self.schema.observation, self._newest(values), row)
         self.store_info(row, info)
         self.resume(note, 0)
 
@@ -143,15 +143,17 @@ class Lane:
         )
         self.state = OPEN
 
-    def _finite(self, observation: Any, number: int) -> list[Any]:
-        leaves = self.schema.observation
-        values = []
-        for leaf, value in zip(leaves, leaf_values(observation, leaves), strict=True):
-            values.append(exact(value, leaf.name, leaf.dtype, leaf.shape))
-            if not np.isfinite(values[-1]).all():
+    def _first(self, observation: Any, number: int) -> list[Any]:
+        """An episode's first observation in the dtypes of its columns, after all checks."""
+        leaves, schema = self.schema.observation, self.schema
+        values = _exact_parts(leaves, observation)
+        for leaf, value in zip(leaves, values, strict=True):
+            if schema.frame_stack is not None:
+                check_first_stack(leaf.name, value, schema.first_stack_padding)
+            if not np.isfinite(value).all():
                 raise NonFiniteError(
                     f"{leaf.name}: the first observation of lane {self.index}, episode {number} "
-                    f"is not finite: {values[-1]!r}. The episode was not begun; reset again."
+                    f"is not finite: {value!r}. The episode was not begun; reset again."
                 )
         return values
 
@@ -161,16 +163,24 @@ class Lane:
         steps = self.row - self.start
         return f"lane {self.index}, episode {self.lane_episode}, step {steps}"
 
-    def store_leaves(self, leaves: tuple[Leaf, ...], value: Any, row: int) -> None:
-        """Store a nested value's parts in one row."""
+    def store_observation(self, value: Any, row: int) -> None:
+        """Store the parts of what the environment showed in one row; of stacks, the last frame."""
+        leaves = self.schema.observation
+        self._store(leaves, self._newest(_exact_parts(leaves, value)), row)
+
+    def store_action(self, value: Any, row: int) -> None:
+        """Store an action's parts in one row."""
+        leaves = self.schema.action
+        self._store(leaves, _exact_parts(leaves, value), row)
+
+    def _newest(self, values: list[Any]) -> list[Any]:
+        """What rows hold of an observation's parts."""
+        return values if self.schema.frame_stack is None else [stack[-1] for stack in values]
+
+    def _store(self, leaves: tuple[Leaf, ...], values: list[Any], row: int) -> None:
         arrays = self.bound().arrays
-        parts = leaf_values(value, leaves)
-        exacts = [
-            exact(part, leaf.name, leaf.dtype, leaf.shape)
-            for leaf, part in zip(leaves, parts, strict=True)
-        ]
-        for leaf, part in zip(leaves, exacts, strict=True):
-            arrays[leaf.name][row] = part
+        for leaf, value in zip(leaves, values, strict=True):
+            arrays[leaf.name][row] = value
 
     def store_info(self, row: int, info: Mapping[str, Any] | None) -> None:
         """Store the kept info keys that came with the observation of ``row``."""
@@ -258,3 +268,11 @@ class Lane:
         segment = self.bound().id
         steps = self.row - self.start
         return OpenEpisode(segment, self.start, steps, self.seed, self.lane_episode)
+
+
+def _exact_parts(leaves: tuple[Leaf, ...], value: Any) -> list[Any]:
+    """A nested value's parts in their leaves' dtypes and shapes; see ``exact``."""
+    return [
+        exact(part, leaf.name, leaf.dtype, leaf.shape)
+        for leaf, part in zip(leaves, leaf_values(value, leaves), strict=True)
+    ]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from storage.errors import ConfigError, UnsupportedSpaceError
+from storage.errors import ConfigError, CorruptStoreError, UnsupportedSpaceError
+from storage.frame_stack import check_stack_settings, check_stacked, stacks_of
 from storage.spaces import Leaf, flatten_space, is_box, little_endian, probabilities
 
 if TYPE_CHECKING:
@@ -28,7 +30,6 @@ BehaviourFamily = Literal["gaussian", "categorical", "unknown"]
 StackPadding = Literal["zero", "repeat"]
 _LONGEST_NAME = 200
 _FAMILIES = ("gaussian", "categorical", "unknown")
-_PADDINGS = (None, "zero", "repeat")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,7 @@ class Schema:
     columns: tuple[Column, ...]
     """All written-once columns, in the order of the commit log's checksums."""
     observation: tuple[Leaf, ...]
+    """What the environment shows: with ``frame_stack``, stacks of what a row's column holds."""
     action: tuple[Leaf, ...]
     behaviour_family: BehaviourFamily
     behaviour_size: int
@@ -90,6 +92,7 @@ class Schema:
     frame_stack: int | None = None
     """How many frames the environment's observation stacks; rows hold the newest one."""
     first_stack_padding: StackPadding | None = None
+    """What an episode's stacks hold before its first frame: zeros, or that frame."""
     life_loss: bool = False
 
     def column(self, name: str) -> Column:
@@ -99,6 +102,15 @@ class Schema:
                 return column
         names = ", ".join(column.name for column in self.columns)
         raise KeyError(f"no column {name!r}; this store has {names}")
+
+    def shown(self, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """What the environment showed, from an episode's first rows of an observation column.
+
+        The rows themselves, or read-only stacks [n, k, …] of the frames that they are.
+        """
+        if self.frame_stack is None:
+            return rows
+        return stacks_of(rows, self.frame_stack, self.first_stack_padding)
 
     @property
     def row_bytes(self) -> int:
@@ -120,8 +132,11 @@ class Schema:
     def from_json(
         cls, described: Mapping[str, Any], observation: Space[Any], action: Space[Any]
     ) -> Schema:
-        """The schema of a store with these spaces that ``to_json`` described."""
-        return make_schema(
+        """The schema of a store with these spaces that ``to_json`` described.
+
+        Raises CorruptStoreError when the columns described are not those that follow from it.
+        """
+        schema = make_schema(
             observation,
             action,
             behaviour=described["behaviour_family"],
@@ -130,6 +145,14 @@ class Schema:
             first_stack_padding=described["first_stack_padding"],
             life_loss=described["life_loss"],
         )
+        written = [Column.from_json(column) for column in described["columns"]]
+        for column, derived in zip_longest(written, schema.columns):
+            if column != derived:
+                raise CorruptStoreError(
+                    f"the store describes a column as {column}, its spaces and settings make it "
+                    f"{derived}; restore the store's metadata from a copy"
+                )
+        return schema
 
 
 def _family(action: tuple[Leaf, ...], asked: str | None) -> BehaviourFamily:
@@ -171,11 +194,13 @@ def _info_key(key: str, kind: Any) -> InfoKey:
     return InfoKey(key, resolved, tuple(shape))
 
 
-def _check_stack(frame_stack: int | None, padding: str | None) -> None:
-    if frame_stack is not None and frame_stack < 1:
-        raise ConfigError(f"frame_stack={frame_stack}: give the number of stacked frames, from 1")
-    if padding not in _PADDINGS:
-        raise ConfigError(f"first_stack_padding={padding!r}: choose 'zero', 'repeat' or None")
+def _space_columns(
+    observation: tuple[Leaf, ...], action: tuple[Leaf, ...], frame_stack: int | None
+) -> list[Column]:
+    """The columns of the spaces; stacked observations are stored a frame a row."""
+    first = 0 if frame_stack is None else 1
+    seen = [Column(leaf.name, leaf.dtype, leaf.shape[first:]) for leaf in observation]
+    return seen + [Column(leaf.name, leaf.dtype, leaf.shape) for leaf in action]
 
 
 def _standard_columns(raw_action_size: int, behaviour_size: int) -> list[Column]:
@@ -219,16 +244,19 @@ def make_schema(
 
     ``behaviour`` is the family of the policies' distributions: by default "gaussian" for
     continuous actions, "categorical" for discrete ones, "unknown" for mixtures. ``info`` maps
-    info keys to a dtype or (dtype, shape). Raises UnsupportedSpaceError or ConfigError.
+    info keys to a dtype or (dtype, shape). With ``frame_stack`` every part of the observation
+    must stack that many frames on its first axis. Raises UnsupportedSpaceError or ConfigError.
     """
-    _check_stack(frame_stack, first_stack_padding)
+    check_stack_settings(frame_stack, first_stack_padding)
     observation = flatten_space(observation_space, "observation")
+    if frame_stack is not None:
+        check_stacked(observation, frame_stack)
     action = flatten_space(action_space, "action")
     family = _family(action, behaviour)
     raw_size = sum(leaf.size for leaf in action) if all(map(is_box, action)) else 0
     behaviour_size = _behaviour_size(action, family)
     kept = tuple(_info_key(key, kind) for key, kind in (info or {}).items())
-    columns = [Column(leaf.name, leaf.dtype, leaf.shape) for leaf in (*observation, *action)]
+    columns = _space_columns(observation, action, frame_stack)
     columns += _standard_columns(raw_size, behaviour_size)
     if life_loss:
         columns.append(Column("life_lost", np.dtype("?")))

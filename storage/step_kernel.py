@@ -40,9 +40,10 @@ _PLAN_SOURCES = 13
 """Where the source lines start: after six addresses (0 = no such column), the number of checks, the
 ids of None and of the array type, the checks' bits of raw action and behaviour, the address of the
 behaviour column and its number of standard deviations (0 when it has none)."""
-_SOURCE_FIELDS = 7
+_SOURCE_FIELDS = 8
 """A line: data address, row bytes, row shift, id of the dtype or 0 if numbers are never taken from
-an object, id of the scalar type or 0, number of dimensions, address of their sizes."""
+an object, id of the scalar type or 0, number of dimensions, address of their sizes, and how many
+bytes of the object's numbers come before those of the row (a stack's older frames)."""
 _PLAN_CHECKS = _PLAN_SOURCES + 4 * _SOURCE_FIELDS
 """Where the check lines start: after the sources observation, action, raw action, behaviour."""
 _CHECK_FIELDS = 7
@@ -227,7 +228,7 @@ def _address(plan, source, value):  # type: ignore[no-untyped-def]
         return _NOWHERE
     scalar, dimensions, sizes = load_i8(line + 32), load_i8(line + 40), load_i8(line + 48)
     at = numbers_at(value, load_i8(plan + 64), scalar, dtype, dimensions, sizes)
-    return at if at else _NOWHERE
+    return at + load_i8(line + 56) if at else _NOWHERE
 
 
 @signed_kernel("void(int64, int64, int64, int64)")

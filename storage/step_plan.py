@@ -55,18 +55,22 @@ class StepPlan:
         """
         for leaves, shift in ((schema.observation, 1), (schema.action, 0)):
             array = arrays[leaves[0].name] if len(leaves) == 1 else None
-            yield self._source(array, shift)
+            yield self._source(array, shift, schema.frame_stack if shift else None)
         for name in ("raw_action", "behaviour"):
             yield self._source(arrays.get(name), 0)
 
-    def _source(self, array: np.ndarray[Any, Any] | None, shift: int) -> list[int]:
+    def _source(
+        self, array: np.ndarray[Any, Any] | None, shift: int, frames: int | None = None
+    ) -> list[int]:
+        """A line; with ``frames``, of stacks that many rows long whose last row is taken."""
         if array is None or not is_known():
-            return [0] * 7
-        sizes = np.array(array.shape[1:], np.int64)
+            return [0] * 8
+        sizes = np.array([*([frames] if frames else []), *array.shape[1:]], np.int64)
         self._alive += [sizes, array.dtype]
         place = [int(array.ctypes.data), array.strides[0], shift]
         scalar = 0 if sizes.size else id(array.dtype.type)
-        return [*place, id(array.dtype), scalar, sizes.size, int(sizes.ctypes.data)]
+        skipped = array.strides[0] * (frames - 1 if frames else 0)
+        return [*place, id(array.dtype), scalar, sizes.size, int(sizes.ctypes.data), skipped]
 
     def _optional(self, arrays: dict[str, np.ndarray[Any, Any]], name: str) -> int:
         """Add a check that does not apply to every step; returns its bit, 0 without the column."""

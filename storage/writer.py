@@ -232,18 +232,21 @@ class Writer:
         return self._line(lane).open_episode()
 
     def open_rows(self, lane: int) -> dict[str, np.ndarray[Any, Any]]:
-        """Copies of the observation (steps + 1) and action (steps) columns of the open episode.
+        """Copies of the observations (steps + 1) and actions (steps) of the open episode, by leaf.
 
-        From them and its seed an environment is brought back to where it was. Empty when nothing
-        is open.
+        Stacks of frames come as the environment showed them. From all this and its seed an
+        environment is brought back to where it was. Empty when nothing is open.
         """
         line = self._line(lane)
         if not line.is_open:
             return {}
-        arrays = line.bound().arrays
-        rows = {leaf.name: slice(line.start, line.row + 1) for leaf in self._schema.observation}
-        rows |= {leaf.name: slice(line.start, line.row) for leaf in self._schema.action}
-        return {name: arrays[name][where].copy() for name, where in rows.items()}
+        arrays, schema = line.bound().arrays, self._schema
+        seen = {
+            leaf.name: schema.shown(arrays[leaf.name][line.start : line.row + 1].copy())
+            for leaf in schema.observation
+        }
+        names = (leaf.name for leaf in schema.action)
+        return seen | {name: arrays[name][line.start : line.row].copy() for name in names}
 
     @property
     def lanes(self) -> int:
@@ -333,9 +336,9 @@ class Writer:
         observation, action, raw_action, behaviour = values
         try:
             if misfits & 1:
-                line.store_leaves(self._schema.observation, observation, line.row + 1)
+                line.store_observation(observation, line.row + 1)
             if misfits & 2:
-                line.store_leaves(self._schema.action, action, line.row)
+                line.store_action(action, line.row)
             if misfits & 4:
                 self._store_rounded(line, "raw_action", raw_action)
             if misfits & 8:

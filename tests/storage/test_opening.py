@@ -72,7 +72,7 @@ def test_metadata_of_something_else_is_named(f4: F4) -> None:
 def test_schema_and_environment_are_remembered(tmp_path: Path) -> None:
     made = storage.create(
         tmp_path / "store",
-        spec(SPACES["dict"], SPACES["tuple"], kwargs={"a": 1}, max_episode_steps=99),
+        spec(SPACES["stacks"], SPACES["tuple"], kwargs={"a": 1}, max_episode_steps=99),
         info={"x": "f4"},
         frame_stack=4,
         first_stack_padding="repeat",

@@ -175,4 +175,10 @@ SPACES: dict[str, spaces.Space] = {
         (spaces.Discrete(3), spaces.Dict({"x": spaces.Box(0, 1, (2,), np.float64)}))
     ),
     "one_leaf_dict": spaces.Dict({"only": spaces.Box(-1, 1, (2,), np.float32)}),
+    "stacks": spaces.Dict(
+        {
+            "camera": spaces.Box(0, 255, (4, 6, 5), np.uint8),
+            "depth": spaces.Box(-1, 1, (4,), np.float32),
+        }
+    ),
 }

@@ -112,6 +112,9 @@ class Experience(LightningDataModule):
         view: ReplayView = store.replay(
             window=replay.window,
             scheme=replay.scheme,
+            priorities=agent.priorities,
+            sequences=replay.sequences,
+            forget=replay.forget,
             overlay=replay.overlay,
             seed=self.config.seed,
             fields=agent.fields,

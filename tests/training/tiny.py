@@ -42,12 +42,14 @@ def tiny_config(
     checkpoint_rounds: int = 8,
     seed: int = 1,
     agent: VRacerConfig | None = None,
+    **replay: Any,
 ) -> RunConfig:
+    """A run of seconds; ``replay`` are more settings of the replay memory."""
     return RunConfig(
         EnvironmentConfig(environment),
         seed=seed,
         agent=agent or VRacerConfig(hidden=[8, 8], batch_size=16, scaling_interval=20),
-        replay=ReplayConfig(window=window),
+        replay=ReplayConfig(window=window, **replay),
         loop=LoopConfig(
             steps=steps or rounds * ROUND,
             warmup=WARMUP,

@@ -14,6 +14,7 @@ from storage.kernel import Floats32, Integers
 from storage.replay.batch import Batch, FieldPlan, plan_row
 from storage.replay.feedback import SMALLEST_RATIO, checked
 from storage.replay.gather import copy_rows, scatter_rows
+from storage.replay.stacks import gather_stacks
 from storage.replay.tables import RATIO, VALUE
 
 if TYPE_CHECKING:
@@ -52,12 +53,15 @@ def refresh_window(schema: Schema, window: Window, evaluate: Evaluate) -> None:
     nested = ("observation", "action")
     fields = [field for field in _FIELDS if field in available or field in nested]
     plan = FieldPlan(schema, fields)
-    buffers: dict[int, tuple[Batch, Integers]] = {}
+    buffers: dict[int, tuple[Batch, Integers, Integers]] = {}
     for slots, rows, closing in _chunks(window):
         if rows.size not in buffers:
-            buffers[rows.size] = plan.buffers(rows.size, segments.column)
-        batch, gathering = buffers[rows.size]
+            batch, gathering = plan.buffers(rows.size, segments.column)
+            stacks = plan.stack_plan(batch, segments.column)
+            buffers[rows.size] = batch, gathering, stacks
+        batch, gathering, stacks = buffers[rows.size]
         copy_rows(segments.table, slots, rows, gathering)
+        gather_stacks(window.episodes, segments.table, slots, rows, stacks)
         _store(segments, slots, rows, closing, evaluate(RefreshChunk(batch, closing)))
 
 

@@ -19,6 +19,7 @@ from storage.replay.private_overlay import PrivateOverlay
 from storage.replay.scheme import build_scheme
 from storage.replay.segment_table import OverlaySource, SegmentTable
 from storage.replay.snapshot import load_view, view_state
+from storage.replay.stacks import gather_stacks
 from storage.replay.tables import DIVERGENCES, FAR_STEPS, FIXED_COLUMNS
 from storage.replay.values import NOTHING, WindowValues
 from storage.replay.window import Window, resolve
@@ -48,8 +49,8 @@ class ReplayView(WindowValues):
     `window` is N, the steps that replay may sample: the memory floats in [N, N + longest
     episode). `fields` chooses what batches hold (default: everything the store has). With
     `private` the overlay on disk is only read, feed-back stays in this process: for copies and
-    loader workers. `discount` and `reward_scale` are those of the value targets. Rows come as they
-    are stored: of stacked frames the newest one.
+    loader workers. `discount` and `reward_scale` are those of the value targets. Stacks of
+    frames come in batches as the environment showed them; `read` gives single frames.
 
     Opening admits the newest episodes at once; later ones enter by `admit` (the run that collects)
     or `advance` (everybody else). Use it as a context manager or call `close`.
@@ -192,6 +193,9 @@ class ReplayView(WindowValues):
             buffers.plan,
             self.draws,
         )
+        if len(buffers.stacks):
+            _, row, slots, _ = buffers.identity
+            gather_stacks(window.episodes, self._segments.table, slots, row, buffers.stacks)
         self._publish_sometimes()
         return batch
 
@@ -336,7 +340,8 @@ class ReplayView(WindowValues):
             batch.segment, batch.row, batch.position = identity[0], identity[1], identity[3]
             while len(self._buffers) >= MOST_SIZES:
                 del self._buffers[next(iter(self._buffers))]
-            self._buffers[batch_size] = _Buffers(batch, identity, plan)
+            stacks = self._plan.stack_plan(batch, self._segments.column)
+            self._buffers[batch_size] = _Buffers(batch, identity, plan, stacks)
         return self._buffers[batch_size]
 
     def _check_size(self, batch_size: int) -> None:
@@ -366,6 +371,8 @@ class _Buffers:
     """int64 [4, B]: segment id, row, segment slot and ring position of each step."""
     plan: Integers
     """What is gathered; see `gather`."""
+    stacks: Integers
+    """What is gathered in stacks; see `stacks`."""
 
 
 class _OwnMaps:

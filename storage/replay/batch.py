@@ -181,6 +181,7 @@ class FieldPlan:
                 ahead = int(field in AHEAD)
                 plan += [plan_row(place(column), array, ahead) for column, array in arrays.items()]
             self._attach(batch, field, arrays)
+        plan.sort(key=lambda line: (line[0], line[3]))
         return batch, np.array(plan, np.int64).reshape(-1, 4)
 
     def stack_plan(self, batch: Batch, place: Any) -> Integers:

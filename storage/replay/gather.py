@@ -53,23 +53,30 @@ def _copy_row(target: Index, source: Index, width: Index) -> None:
 
 @kernel
 def _ask_for(
-    segments: Integers, slots: Integers, rows: Integers, column: Index, width: Index, ahead: Index
+    segments: Integers, slots: Integers, rows: Integers, line: Integers, width: Index
 ) -> None:
-    """Prefetch what will be read of one column, so that cache misses overlap."""
-    asked = min(width, FARTHEST)
+    """Prefetch `width` bytes from the row of each step that a plan's line names."""
     for i in range(slots.size):
-        source = segments[slots[i], column] + (rows[i] + ahead) * width
-        for line in range(0, asked, 64):
-            prefetch(source + line)
-        prefetch(source + asked - 1)
+        first = segments[slots[i], line[0]] + (rows[i] + line[3]) * line[1]
+        for cache_line in range(first & ~63, first + min(width, FARTHEST), 64):
+            prefetch(cache_line)
 
 
 @kernel
 def copy_rows(segments: Integers, slots: Integers, rows: Integers, plan: Integers) -> None:
-    """Copy the rows of every planned column into their buffers, in order."""
+    """Copy the rows of every planned column into their buffers, in order.
+
+    What will be read of a column is asked for first, so that cache misses overlap; once, where the
+    row and the next one of the same column are lines of the plan that follow each other.
+    """
+    pair = False
     for field in range(plan.shape[0]):
         column, width, buffer, ahead = plan[field]
-        _ask_for(segments, slots, rows, column, width, ahead)
+        if not pair:
+            pair = field + 1 < plan.shape[0] and plan[field + 1, 0] == column
+            _ask_for(segments, slots, rows, plan[field], 2 * width if pair else width)
+        else:
+            pair = False
         for i in range(slots.size):
             source = segments[slots[i], column] + (rows[i] + ahead) * width
             _copy_row(buffer + i * width, source, width)

@@ -67,12 +67,11 @@ def new_priority(error: float, rules: Floats) -> float:
     size = abs(error)
     if rules[HUBER] != 0.0:
         size = 0.5 * size * size if size <= 1.0 else size - 0.5
-    size += rules[EPSILON]
-    return min(_power(size, rules[BEFORE]), _FLOAT32_MAX)
+    return min(power(size + rules[EPSILON], rules[BEFORE]), _FLOAT32_MAX)
 
 
 @kernel
-def _power(base: float, exponent: float) -> float:
+def power(base: float, exponent: float) -> float:
     """Powers that keep 0 at 0, even to the power of 0."""
     if exponent == 1.0 or base == 0.0:
         return base
@@ -85,7 +84,7 @@ def _power(base: float, exponent: float) -> float:
 def put(nodes: Index, slot: Index, address: Index, priority: np.float32, rules: Floats) -> None:
     """Store a priority in its row and its weight p^alpha in the tree's slot (PSER eq. 4)."""
     store_f4(address, priority if priority > 0.0 else np.float32(-0.0))
-    store_f8(nodes + 8 * slot, _power(np.float64(priority), rules[AFTER]))
+    store_f8(nodes + 8 * slot, power(np.float64(priority), rules[AFTER]))
 
 
 @kernel
@@ -113,24 +112,25 @@ def store_errors(
         if steps[i] < 0:
             continue
         episode, t = steps[i] >> 32, steps[i] & MASK
-        row = episodes[episode, START] + t
         keys[count] = steps[i]
         slots[count] = (episodes[episode, FIRST] + t) & mask
+        row = episodes[episode, START] + t
         addresses[count] = segments[episodes[episode, SEGMENT], PRIORITY] + 4 * row
-        priorities[count] = errors[i]
+        priorities[count] = new_priority(np.float64(errors[i]), rules)
         prefetch(addresses[count])
         prefetch(layout[NODES] + 8 * slots[count])
         count += 1
-    for i in range(count):
-        priority = new_priority(np.float64(priorities[i]), rules)
-        if rules[ETA] > 0.0:
-            priority = max(priority, rules[ETA] * np.float64(load_f4(addresses[i])))
-        priorities[i] = np.float32(priority)
+    if rules[ETA] > 0.0:
+        for i in range(count):
+            kept = rules[ETA] * np.float64(load_f4(addresses[i]))
+            priorities[i] = max(np.float64(priorities[i]), kept)
     for i in range(count):
         put(layout[NODES], slots[i], addresses[i], priorities[i], rules)
+    largest = np.float32(0.0)
     for i in range(count):
         priorities[i] = abs(load_f4(addresses[i]))
-        rules[LARGEST] = max(rules[LARGEST], np.float64(priorities[i]))
+        largest = max(largest, priorities[i])
+    rules[LARGEST] = max(rules[LARGEST], np.float64(largest))
     return count
 
 
@@ -189,7 +189,7 @@ def fill_tree(
                     keys[fresh] = episode << 32 | (entry & MASK)
                 fresh += 1
             if priority != known:
-                known, weight = priority, _power(np.float64(abs(priority)), rules[AFTER])
+                known, weight = priority, power(np.float64(abs(priority)), rules[AFTER])
             store_f8(layout[NODES] + 8 * (position & mask), weight)
             slots[position - begin] = position & mask
         refresh_tree(layout, slots[: end - begin])

@@ -41,15 +41,19 @@ def _decay(
     rules: Floats,
     factors: Floats,
     options: tuple[bool, Index],
-    keys: Integers,
-    priorities: Floats32,
+    sources: tuple[Integers, Integers, Floats32],
 ) -> None:
-    """Phase two; `options` are whether sources add up, and the place of `life_lost` or 0."""
+    """Phase two and the tree above; `sources` as of `store_errors`.
+
+    `options` are whether sources add up, and the place of `life_lost` or 0.
+    """
     adds, life_lost = options
+    keys, slots, priorities = sources
     if adds:
+        refresh_tree(tree[0], slots)
         count = _without_repeats(keys, priorities)
-        sources = keys[:count]
-        decay_add(episodes, segments, tree, rules, factors, life_lost, sources, priorities[:count])
+        keys, priorities = keys[:count], priorities[:count]
+        decay_add(episodes, segments, tree, rules, factors, life_lost, keys, priorities)
     else:
         decay_max(episodes, segments, tree, rules, factors, life_lost, keys, priorities)
 
@@ -70,8 +74,8 @@ def _feed_back_sequences(
     priorities = np.empty(steps.size, np.float32)
     found = (keys, slots, priorities)
     count = store_errors(episodes, segments, steps, errors, tree, rules, found)
-    refresh_tree(tree[0], slots[:count])
-    _decay(episodes, segments, tree, rules, factors, options, keys[:count], priorities[:count])
+    found = (keys[:count], slots[:count], priorities[:count])
+    _decay(episodes, segments, tree, rules, factors, options, found)
 
 
 @kernel
@@ -90,7 +94,8 @@ def _decay_from(
         episode = episodes[keys[i] >> 32]
         row = episode[START] + (keys[i] & MASK)
         priorities[i] = abs(load_f4(segments[episode[SEGMENT], PRIORITY] + 4 * row))
-    _decay(episodes, segments, tree, rules, factors, options, keys, priorities)
+    sources = (keys, np.empty(0, np.int64), priorities)
+    _decay(episodes, segments, tree, rules, factors, options, sources)
 
 
 class PrioritizedSequences(Prioritized):

@@ -36,16 +36,22 @@ def decay_max(
     keys: Integers,
     priorities: Floats32,
 ) -> None:
-    """p_{n-i} = max(p_n decay^i, p_{n-i}) for each source n (PSER eq. 6).
+    """p_{n-i} = max(p_n decay^i, p_{n-i}) for each source n (PSER eq. 6); refreshes the tree.
 
-    `keys` (episode slot << 32 | t) and `priorities` are the sources, in any order; `factors` are
-    decay^1 … decay^W; `tree` is (layout, ring mask).
+    `keys` (episode slot << 32 | t) and `priorities` are the sources, in any order, whose own
+    weights are set and above which the tree is not refreshed yet; `factors` are decay^1 … decay^W;
+    `tree` is (layout, ring mask).
     """
     layout, mask = tree
     changed = np.empty(_ROOM, np.int64)
     count = 0
     for source in range(keys.size):
         episode, t = keys[source] >> 32, keys[source] & MASK
+        changed[count] = (episodes[episode, FIRST] + t) & mask
+        count += 1
+        if count == _ROOM:
+            refresh_tree(layout, changed)
+            count = 0
         slot, start = episodes[episode, SEGMENT], episodes[episode, START]
         column = segments[slot, PRIORITY]
         for i in range(min(factors.size, t)):
@@ -91,8 +97,9 @@ def decay_add(
 ) -> None:
     """p_{n-i} = min(p_n decay^i + p_{n-i}, largest ever) (PSER eq. 7), summed over all sources.
 
-    As `decay_max`, but with `keys` ascending and without repeats. What sources give to one another
-    adds to the priorities that were stored before; the sum is capped once.
+    As `decay_max`, but with `keys` ascending and without repeats, and only above the steps that it
+    raises is the tree refreshed. What sources give to one another adds to the priorities that were
+    stored before; the sum is capped once.
     """
     layout, mask = tree
     reach = factors.size

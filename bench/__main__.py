@@ -22,13 +22,15 @@ from bench.results import FOLDER, BenchError, Line, append, check_folder
 NAMES: Final = (
     "appending",
     "sampling",
+    "priorities",
     "acting",
     "updating",
     "collecting",
     "looping",
     "parts",
     "framework",
-    "peers",
+    "recording",
+    "buffers",
 )
 CURVES: Final = ("update_curve", "window_curve", "lane_curve")
 """Cost curves: measured by default in a whole run only."""
@@ -53,7 +55,7 @@ def main(words: list[str], efforts: tuple[Effort, Effort] = (FULL, QUICK)) -> in
     try:
         old = None if given.compare is None else earlier_run(given.compare, results)
         check_folder(given.out)
-        shared = circumstances()
+        shared = circumstances() | {"effort": "quick" if given.quick else "full"}
         for figures in measure(names, effort):
             lines += append(figures, results, shared)
     except BenchError as error:

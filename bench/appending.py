@@ -16,6 +16,9 @@ from storage.writer import Writer
 
 __all__ = ["append_episode", "measure"]
 
+_MOST = 3.5
+"""Microseconds a step."""
+
 
 def measure(folder: Path, effort: Effort) -> list[Figure]:
     """Whole episodes through the writer, beside the same values into arrays in memory."""
@@ -37,6 +40,7 @@ def measure(folder: Path, effort: Effort) -> list[Figure]:
             samples["append"],
             samples["arrays"],
             "the same values into numpy arrays",
+            most=_MOST,
             details={"row_bytes": row_bytes, "columns": len(columns), "episode": EPISODE},
         )
     ]

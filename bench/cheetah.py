@@ -25,20 +25,20 @@ EPISODE: Final = 1000
 class Steps:
     """A made-up episode of `EPISODE` steps: arrays as environment and policy hand them over."""
 
-    observations: list[npt.NDArray[np.float64]]
+    observations: list[npt.NDArray[np.floating[Any]]]
     actions: list[npt.NDArray[np.float32]]
     raw_actions: list[npt.NDArray[np.float32]]
     behaviours: list[npt.NDArray[np.float32]]
     rewards: list[float]
 
     @classmethod
-    def random(cls, seed: int = 0) -> Steps:
-        """Normal observations and actions, constant deviations."""
+    def random(cls, seed: int = 0, dtype: type[np.floating[Any]] = np.float64) -> Steps:
+        """Normal observations (of that dtype) and actions, constant deviations."""
         draw = np.random.default_rng(seed)
         raw = draw.normal(0, 0.4, (EPISODE, ACTIONS)).astype(np.float32)
         behaviours = np.full((EPISODE, 2 * ACTIONS), 0.4, np.float32)
         return cls(
-            list(draw.normal(size=(EPISODE + 1, OBSERVATIONS))),
+            list(draw.normal(size=(EPISODE + 1, OBSERVATIONS)).astype(dtype)),
             list(np.clip(raw, -1, 1)),
             list(raw),
             list(behaviours),
@@ -46,12 +46,12 @@ class Steps:
         )
 
 
-def spec() -> EnvironmentSpec:
-    """The environment's spaces, without an environment."""
+def spec(dtype: type[np.floating[Any]] = np.float64) -> EnvironmentSpec:
+    """The environment's spaces, without an environment; observations of that dtype."""
     infinite: Any = np.inf
     return EnvironmentSpec(
         id=ENVIRONMENT,
-        observation_space=Box(-infinite, infinite, (OBSERVATIONS,), np.float64),
+        observation_space=Box(-infinite, infinite, (OBSERVATIONS,), dtype),
         action_space=Box(-1, 1, (ACTIONS,), np.float32),
         max_episode_steps=EPISODE,
     )

@@ -85,7 +85,7 @@ def print_comparison(old: Sequence[Line], new: Sequence[Line]) -> int:
     if old[0].get("processor") != new[0].get("processor"):
         print(f"note: {old[0]['revision']} was measured on another machine; ratios may differ\n")
     found = changes(old, new)
-    print(f"| figure | {old[0]['revision']} | {new[0]['revision']} | change | |")
+    print(f"| figure | before: {_run(old)} | now: {_run(new)} | change | |")
     print("|---|---|---|---|---|")
     print("\n".join(change.row() for change in found if change.kind != "gone"))
     gone = sum(change.kind == "gone" for change in found)
@@ -94,6 +94,12 @@ def print_comparison(old: Sequence[Line], new: Sequence[Line]) -> int:
     slower = [change.name for change in found if change.kind == "slower"]
     print(f"\nslower than before: {'; '.join(slower) or 'nothing'}")
     return 1 if slower else 0
+
+
+def _run(lines: Sequence[Line]) -> str:
+    """What a run measured, and how thoroughly."""
+    revision, effort = lines[0]["revision"], lines[0].get("effort")
+    return revision if effort is None else f"{revision}, {effort}"
 
 
 def _beyond(fast: Line, slow: Line) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Figure", "Point", "Spread"]
+__all__ = ["Cell", "Figure", "Point", "Spread"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,14 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
+class Cell:
+    """Where in a table of peers a figure stands; its limit is the peer, and names the row."""
+
+    table: str
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
 class Figure:
     """A median and the limit that it is held against, both in `unit`, measured in turn.
 
@@ -56,7 +64,10 @@ class Figure:
     limit_name: str
     target: float | None = None
     """The largest ratio that is good enough; None where nothing was promised."""
-    point: Point | None = None
+    most: float | None = None
+    """The largest value that is good enough, in `unit`; None where no such was promised."""
+    place: Point | Cell | None = None
+    """Where it is shown instead of a row of its own."""
     details: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -69,7 +80,8 @@ class Figure:
         limit_name: str,
         *,
         target: float | None = None,
-        point: Point | None = None,
+        most: float | None = None,
+        place: Point | Cell | None = None,
         details: Mapping[str, Any] | None = None,
     ) -> Figure:
         """The figure of samples that were taken in turn, a value and a limit each time.
@@ -92,7 +104,8 @@ class Figure:
             repeats=len(values),
             limit_name=limit_name,
             target=target,
-            point=point,
+            most=most,
+            place=place,
             details=dict(details or {}),
         )
 
@@ -103,10 +116,7 @@ class Figure:
             spread: Spread = getattr(self, name)
             numbers[name] = spread.median
             numbers[f"{name}_p25"], numbers[f"{name}_p75"] = spread.p25, spread.p75
-        place = (
-            {}
-            if self.point is None
-            else {"curve": self.point.curve, "series": self.point.series, "x": self.point.x}
-        )
+        place = {} if self.place is None else asdict(self.place)
         rest = {"repeats": self.repeats, "limit_name": self.limit_name, "target": self.target}
+        rest |= {} if self.most is None else {"most": self.most}
         return numbers | rest | place | {"details": self.details}

@@ -69,7 +69,7 @@ def _figures(curve: str, kind: str, samples: dict[str, list[float]]) -> list[Fig
             values,
             samples[_ONE],
             "one serial lane",
-            point=Point(curve, kind, int(name.split()[1])),
+            place=Point(curve, kind, int(name.split()[1])),
         )
         for name, values in samples.items()
         if name.startswith(kind)

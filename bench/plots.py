@@ -1,4 +1,4 @@
-"""Pictures of a run: all ratios, and one a cost curve."""
+"""Pictures of a run: all ratios, and one a cost curve and a table of peers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench.bars import draw_bars
 from bench.results import Line
 
 if TYPE_CHECKING:
@@ -22,13 +23,21 @@ def draw(lines: Sequence[Line], folder: Path) -> list[Path]:
     """Draws what the lines have into PNG files; their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    plain = [line for line in lines if "curve" not in line]
+    plain = [line for line in lines if "curve" not in line and "table" not in line]
     if plain:
         paths.append(_save(_ratios(plain), folder / "ratios.png"))
     for curve in dict.fromkeys(line["curve"] for line in lines if "curve" in line):
         points = [line for line in lines if line.get("curve") == curve]
-        paths.append(_save(_curve(points), folder / f"{curve.replace(' ', '-')}.png"))
+        paths.append(_save(_curve(points), folder / _file_name(curve)))
+    for table in dict.fromkeys(line["table"] for line in lines if "table" in line):
+        picture = _picture(11, 4.2)
+        draw_bars(picture, [line for line in lines if line.get("table") == table])
+        paths.append(_save(picture, folder / _file_name(table)))
     return paths
+
+
+def _file_name(title: str) -> str:
+    return f"{title.replace(' ', '-').replace('^', '')}.png"
 
 
 def _picture(width: float, height: float) -> Picture:

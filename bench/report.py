@@ -5,29 +5,39 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from bench.arguments import Arguments
 from bench.comparison import compare_with
 from bench.results import FOLDER, BenchError, Line, newest, read, runs
+from bench.tables import tables_of
 
 __all__ = ["markdown", "verdict"]
 
+_EXPLANATION: Final = (
+    "Medians; ratio: how many times the limit's cost, with quartiles in brackets. "
+    "1 is the limit itself, larger is slower, for rates too."
+)
+_HEAD: Final = "| figure | measured | limit | | ratio | target |\n|---|---|---|---|---|---|"
+
 
 def markdown(lines: Sequence[Line]) -> str:
-    """A Markdown table of all figures that are no points of a cost curve; those are for plots."""
-    shown = [_row(line) for line in lines if "curve" not in line]
-    if not shown:
-        return "cost curves only: see the plots"
-    head = ["| figure | measured | limit | | ratio | target |", "|---|---|---|---|---|---|"]
-    return "\n".join(head + shown)
+    """Markdown tables of all figures that are no points of a cost curve; those are for plots."""
+    rows = [_row(line) for line in lines if "curve" not in line and "table" not in line]
+    parts = [f"{_EXPLANATION}\n\n{_HEAD}\n" + "\n".join(rows)] if rows else []
+    parts += tables_of(lines)
+    return "\n\n".join(parts) or "cost curves only: see the plots"
 
 
 def verdict(line: Line) -> str:
-    """The target and whether the ratio meets it; empty where nothing was promised."""
-    target = line.get("target")
-    if target is None:
-        return ""
-    return f"≤ {target:.3g}{'' if line['ratio'] <= target else ', missed'}"
+    """What was promised, of the ratio or of the measured value, and whether it is kept."""
+    promises = (("target", line["ratio"], ""), ("most", line["value"], f" {line['unit']}"))
+    texts = [
+        f"≤ {line[key]:.3g}{unit}{'' if got <= line[key] else ', missed'}"
+        for key, got, unit in promises
+        if line.get(key) is not None
+    ]
+    return "; ".join(texts)
 
 
 def _row(line: Line) -> str:

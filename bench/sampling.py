@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from pathlib import Path
 
@@ -10,18 +9,20 @@ import numpy as np
 
 import storage
 from bench.appending import append_episode
+from bench.bare_gather import BareGather
 from bench.cheetah import BATCH, EPISODE, Steps, spec
 from bench.effort import Effort
 from bench.figure import Figure
 from bench.timing import Work, alternate, microseconds
+from storage.environment_spec import EnvironmentSpec
 from storage.replay import ReplayView
+from storage.replay.batch import FIELDS
 from storage.store import Store
 from training.vracer import VRacer
 
 __all__ = ["feed_back_work", "filled_store", "gather_work", "measure", "row_bytes"]
 
 _WINDOW = 2**18
-_NOT_GATHERED = ("segment", "row", "sampling_weight", "extra")
 
 
 def measure(folder: Path, effort: Effort) -> list[Figure]:
@@ -61,10 +62,10 @@ def measure(folder: Path, effort: Effort) -> list[Figure]:
     ]
 
 
-def filled_store(path: Path, steps: int) -> Store:
+def filled_store(path: Path, steps: int, spaces: EnvironmentSpec | None = None) -> Store:
     """A new store of at least so many made-up steps, in whole episodes."""
-    store = storage.create(path, spec())
-    made_up = Steps.random()
+    store = storage.create(path, spaces or spec())
+    made_up = Steps.random(dtype=store.schema.column("observation").dtype.type)
     with store.writer(lanes=1, window=steps) as writer:
         for _ in range(-(-steps // EPISODE)):
             append_episode(writer, made_up)
@@ -75,8 +76,7 @@ def filled_store(path: Path, steps: int) -> Store:
 def row_bytes(view: ReplayView) -> int:
     """Bytes of one step that a batch of the view gathers."""
     batch = view.sample(1)
-    names = [name for name in batch.__slots__ if name not in _NOT_GATHERED and batch.has(name)]
-    return sum(getattr(batch, name).nbytes for name in names)
+    return sum(getattr(batch, name).nbytes for name in FIELDS if batch.has(name))
 
 
 def feed_back_work(view: ReplayView) -> Work:
@@ -100,11 +100,6 @@ def feed_back_work(view: ReplayView) -> Work:
 
 
 def gather_work(width: int, rows: int) -> Work:
-    """One np.take of `BATCH` packed rows at random places of an array as large as the window."""
-    packed = np.ones((rows, width), np.uint8)
-    out = np.empty((BATCH, width), np.uint8)
-    places = np.random.default_rng(0).integers(0, rows, (2000, BATCH))
-    turn = itertools.cycle(range(len(places)))
-    return microseconds(
-        lambda: np.take(packed, places[next(turn)], axis=0, out=out, mode="clip"), calls=100
-    )
+    """A bare gather of `BATCH` packed rows out of as many as the window has."""
+    gather = BareGather(rows, width)
+    return microseconds(lambda: gather.draw(BATCH), calls=100)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-__all__ = ["Work", "alternate", "microseconds", "per_second"]
+__all__ = ["Work", "alternate", "calls_in_a_block", "microseconds", "per_second"]
 
 Work = Callable[[], float]
 """Does a stretch of work; gives one sample: microseconds of one unit, or units a second."""
@@ -17,7 +17,6 @@ Sample = TypeVar("Sample")
 _BLOCK_NS = 2_000_000
 _LONGEST_TRIAL = 1 << 16
 _COLD_CALLS = 3
-"""The first ones may compile, or read what was compiled."""
 
 
 def alternate(
@@ -36,7 +35,7 @@ def alternate(
 
 def microseconds(call: Callable[[], Any], *, calls: int | None = None) -> Work:
     """Work that gives the mean time of one call, over so many that they take some 2 ms."""
-    count = _calls_in_a_block(call) if calls is None else calls
+    count = calls_in_a_block(call) if calls is None else calls
 
     def block() -> float:
         start = time.perf_counter_ns()
@@ -58,7 +57,8 @@ def per_second(work: Callable[[], int]) -> Work:
     return block
 
 
-def _calls_in_a_block(call: Callable[[], Any]) -> int:
+def calls_in_a_block(call: Callable[[], Any]) -> int:
+    """How many calls take some 2 ms; the first ones, which may compile, do not count."""
     for _ in range(_COLD_CALLS):
         call()
     count = 1

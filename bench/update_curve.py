@@ -40,7 +40,7 @@ def _point(curve: str, x: int, works: dict[str, Work], effort: Effort) -> list[F
             values,
             limit,
             "bare matrix products",
-            point=Point(curve, name, x),
+            place=Point(curve, name, x),
         )
         for name, values in samples.items()
     ]

@@ -68,7 +68,7 @@ def _window(store: Store, window: int, effort: Effort) -> list[Figure]:
             samples[name],
             samples["rows"],
             "gathering as many packed rows",
-            point=Point(_CURVE, name, window),
+            place=Point(_CURVE, name, window),
             details={"batch": BATCH, "row_bytes": width},
         )
         for name in ("draw", "feed-back")

@@ -43,12 +43,19 @@ def test_the_table_names_what_became_slower(
     new = [line("act", 1.5, revision="bbb"), line("draw", 1.0, revision="bbb")]
     assert print_comparison(old, new) == 1
     shown = capsys.readouterr().out
-    assert "| figure | aaa | bbb | change | |" in shown
+    assert "| figure | before: aaa | now: bbb | change | |" in shown
     assert "| act | 1 (0.99–1.01) | 1.5 (1.49–1.51) | +50 % | **slower** |" in shown
     assert "| draw | 2 (1.99–2.01) | 1 (0.99–1.01) | -50 % | faster |" in shown
     assert "1 figures of aaa were not measured now" in shown
     assert shown.endswith("slower than before: act\n")
     assert "another machine" not in shown
+
+
+def test_runs_of_one_revision_are_told_apart_and_quick_ones_from_full_ones(
+    line: Callable[..., Line], capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_comparison([line("act", 1.0, effort="quick")], [line("act", 1.0, effort="full")])
+    assert "| figure | before: aaa, quick | now: aaa, full |" in capsys.readouterr().out
 
 
 def test_nothing_slower_is_status_0_and_another_machine_is_told(

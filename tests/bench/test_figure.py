@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.figure import Figure, Point, Spread
+from bench.figure import Cell, Figure, Point, Spread
 
 
 def test_a_spread_is_the_quartiles() -> None:
@@ -35,7 +35,7 @@ def test_values_without_their_limits_are_refused(values: list[float], limits: li
 
 def test_a_line_is_flat_and_has_everything() -> None:
     point = Point("update against batch", "fused", 64)
-    figure = Figure.of("u", "µs", [3.0], [2.0], "p", target=1.6, point=point, details={"k": 1})
+    figure = Figure.of("u", "µs", [3.0], [2.0], "p", target=1.6, place=point, details={"k": 1})
     assert figure.line() == {
         "name": "u",
         "unit": "µs",
@@ -57,3 +57,11 @@ def test_a_line_is_flat_and_has_everything() -> None:
         "details": {"k": 1},
     }
     assert "curve" not in Figure.of("u", "µs", [3.0], [2.0], "p").line()
+
+
+def test_a_cell_of_a_table_and_a_promise_of_the_value_itself() -> None:
+    cell = Cell("replay of 2^18 steps", "draw 32")
+    line = Figure.of("d", "µs", [3.0], [6.0], "peer 1.0", most=3.5, place=cell).line()
+    assert (line["table"], line["column"]) == ("replay of 2^18 steps", "draw 32")
+    assert line["most"] == 3.5
+    assert "most" not in Figure.of("d", "µs", [3.0], [6.0], "peer 1.0").line()

@@ -86,6 +86,7 @@ def test_all_is_measured_by_default_and_curves_in_a_whole_run_only(
     whole = Effort(0.0, curves=True, compiled_loop=True)
     command.main(["--out", str(tmp_path), "--quick"], (whole, TINY))
     assert measured == list(command.NAMES)
+    assert {line["effort"] for line in read(tmp_path / "results.jsonl")} == {"quick"}
     measured.clear()
     command.main(["--out", str(tmp_path)], (whole, TINY))
     assert measured == [*command.NAMES, *command.CURVES]
@@ -98,6 +99,7 @@ def test_results_table_and_plots(
     lines = read(tmp_path / "results.jsonl")
     assert [line["name"] for line in lines] == ["acting", "sampling"]
     assert lines[0]["run"] == lines[1]["run"]
+    assert lines[0]["effort"] == "full"
     assert (tmp_path / "plots" / "ratios.png").stat().st_size > 1000
     assert "| acting | 4 µs | 2 µs | limit | 2 (2–2) | |" in capsys.readouterr().out
 
@@ -149,4 +151,5 @@ def test_parts_are_really_measured(tmp_path: Path, capsys: pytest.CaptureFixture
         assert 0 < line["value_p25"] <= line["value"] <= line["value_p75"]
         assert line["repeats"] >= 3
         assert line["details"]
+    assert lines["append a step"]["most"] == 3.5
     assert lines["collect, beside no writer"]["target"] == pytest.approx(1 / 0.9)

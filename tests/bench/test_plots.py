@@ -28,6 +28,21 @@ def test_one_picture_of_all_ratios_and_one_a_curve(
         assert path.stat().st_size < 200_000
 
 
+def test_a_table_of_peers_is_a_picture_of_bars(line: Callable[..., Line], tmp_path: Path) -> None:
+    cells = [
+        line(f"{column} {peer}", 1 / times, table="replay of 2^18 steps", column=column)
+        | {"limit_name": peer, "limit": 2.0, "value": 2.0 / times}
+        for column in ("draw 32", "append")
+        for peer, times in (("a 1.0", 4.0), ("b 2.0", 300.0))
+        if (column, peer) != ("append", "b 2.0")
+    ]
+    (path,) = draw(cells, tmp_path)
+    assert path.name == "replay-of-218-steps.png"
+    picture = matplotlib.image.imread(path)
+    colours = {tuple(pixel) for pixel in (picture[::2, ::2, :3] * 255).astype(int).reshape(-1, 3)}
+    assert {(31, 119, 180), (255, 127, 14), (44, 160, 44)} <= colours  # ours, a, b
+
+
 def test_a_run_of_curves_alone_has_no_picture_of_ratios(
     line: Callable[..., Line], tmp_path: Path
 ) -> None:

@@ -41,6 +41,7 @@ __all__ = [
     "ETA",
     "HUBER",
     "LARGEST",
+    "NEAR",
     "RULES",
     "empty_tree",
     "feed_back_priorities",
@@ -52,10 +53,11 @@ __all__ = [
     "store_errors",
 ]
 
-AFTER, BEFORE, EPSILON, ETA, HUBER, LARGEST = range(6)
+AFTER, BEFORE, EPSILON, ETA, HUBER, NEAR, LARGEST = range(7)
 """Rules, float64: alpha of the tree's weights, alpha of the stored priorities, epsilon, eta,
-whether errors pass through the Huber loss, and the largest priority that was ever set."""
-RULES = 6
+whether errors pass through the Huber loss, how many steps before a drawn one are worth asking for
+early, and the largest priority that was ever set."""
+RULES = 7
 
 _BLOCK = 4096
 _FLOAT32_MAX = 3.4028234663852886e38
@@ -107,6 +109,7 @@ def store_errors(
     layout, mask = tree
     keys, slots, priorities = found
     addresses = np.empty(steps.size, np.int64)
+    near = np.int64(rules[NEAR])
     count = 0
     for i in range(steps.size):
         if steps[i] < 0:
@@ -119,6 +122,9 @@ def store_errors(
         priorities[count] = new_priority(np.float64(errors[i]), rules)
         prefetch(addresses[count])
         prefetch(layout[NODES] + 8 * slots[count])
+        if near > 0:
+            prefetch(addresses[count] - 4 * near)
+            prefetch(layout[NODES] + 8 * ((slots[count] - near) & mask))
         count += 1
     if rules[ETA] > 0.0:
         for i in range(count):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from storage.kernel import Floats, Floats32, Index, Integers, kernel, load_f4
-from storage.replay.priorities import ETA, store_errors
+from storage.replay.priorities import ETA, NEAR, store_errors
 from storage.replay.prioritized import Prioritized
 from storage.replay.sequence_decay import decay_add, decay_max
 from storage.replay.sum_tree import refresh_tree
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from storage.replay.window import Window
 
 __all__ = ["PrioritizedSequences"]
+
+_NEAR = 8
+"""Steps of a cache line of the tree."""
 
 
 @kernel
@@ -112,6 +115,7 @@ class PrioritizedSequences(Prioritized):
         super().__init__(window, seed, settings)
         self._sequences = sequences
         self._rules[ETA] = sequences.eta
+        self._rules[NEAR] = min(sequences.reach, _NEAR)
         self._factors = sequences.decay ** np.arange(1.0, sequences.reach + 1)
         self._options = (sequences.mode == "add", self._life_lost())
 

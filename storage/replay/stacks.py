@@ -24,6 +24,7 @@ from storage.kernel import (
     copy_bytes,
     kernel,
     load_i4,
+    prefetch,
     store_u1,
 )
 from storage.replay.tables import ROW_MAP, START
@@ -37,6 +38,8 @@ __all__ = [
 ]
 
 STACK_FIELDS = 7
+PAGE = 4096
+"""Bytes that the hardware reads ahead in at most; each page's first line is prefetched."""
 
 Array = npt.NDArray[Any]
 
@@ -84,6 +87,10 @@ def copy_stacks(
     for line in range(plan.shape[0]):
         column, width, buffer, step, frames, first, repeats = plan[line]
         for i in range(slots.size):
+            if i + 1 < slots.size:
+                following = segments[slots[i + 1], column] + (rows[i + 1] + first) * width
+                for page in range(0, frames * width, PAGE):
+                    prefetch(following + page)
             target = buffer + i * step
             first_frame = segments[slots[i], column] + starts[i] * width
             begin = rows[i] - starts[i] + first

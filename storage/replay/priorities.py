@@ -7,8 +7,6 @@ from the column at any time. A step's slot in the tree is its ring position modu
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from storage.kernel import (
@@ -24,6 +22,7 @@ from storage.kernel import (
     store_f4,
     store_f8,
 )
+from storage.powers import power, raise_to
 from storage.replay.sum_tree import NODES, refresh_tree
 from storage.replay.tables import (
     FIRST,
@@ -70,16 +69,6 @@ def new_priority(error: float, rules: Floats) -> float:
     if rules[HUBER] != 0.0:
         size = 0.5 * size * size if size <= 1.0 else size - 0.5
     return min(power(size + rules[EPSILON], rules[BEFORE]), _FLOAT32_MAX)
-
-
-@kernel
-def power(base: float, exponent: float) -> float:
-    """Powers that keep 0 at 0, even to the power of 0."""
-    if exponent == 1.0 or base == 0.0:
-        return base
-    if exponent == 0.5:
-        return math.sqrt(base)
-    return float(base**exponent)
 
 
 @kernel
@@ -130,8 +119,12 @@ def store_errors(
         for i in range(count):
             kept = rules[ETA] * np.float64(load_f4(addresses[i]))
             priorities[i] = max(np.float64(priorities[i]), kept)
+    weights = priorities[:count].astype(np.float64)
+    raise_to(rules[AFTER], weights)
     for i in range(count):
-        put(layout[NODES], slots[i], addresses[i], priorities[i], rules)
+        priority = priorities[i]
+        store_f4(addresses[i], priority if priority > 0.0 else np.float32(-0.0))
+        store_f8(layout[NODES] + 8 * slots[i], weights[i])
     largest = np.float32(0.0)
     for i in range(count):
         priorities[i] = abs(load_f4(addresses[i]))

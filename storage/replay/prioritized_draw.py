@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
-from storage.kernel import Floats32, Index, Integers, kernel, load_f8
+from storage.kernel import Floats, Floats32, Index, Integers, kernel, load_f8
+from storage.powers import raise_to
 from storage.randomness import philox, uniform_double
 from storage.replay.sum_tree import LEVELS, MINIMA, NODES, OFFSETS, find_slots
 
@@ -35,16 +35,13 @@ def _targets(
 
 
 @kernel
-def _fill_weights(weights: Floats32, found: Any, smallest: float, beta: float) -> None:
+def _fill_weights(weights: Floats32, found: Floats, smallest: float, beta: float) -> None:
     """(1 / (N P(i)))^beta over its largest value, which belongs to the smallest tree weight."""
     for i in range(weights.size):
-        ratio = smallest / found[i]
-        if beta == 0.5:
-            weights[i] = math.sqrt(ratio)
-        elif beta == 1.0:
-            weights[i] = ratio
-        else:
-            weights[i] = ratio**beta
+        found[i] = smallest / found[i]
+    raise_to(beta, found)
+    for i in range(weights.size):
+        weights[i] = found[i]
 
 
 @kernel

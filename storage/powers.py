@@ -72,7 +72,7 @@ def _log2(number: float) -> float:
     total = total * s + _ODD[2]
     total = total * s + _ODD[1]
     total = total * s + _ODD[0]
-    return np.float64(exponent) + t * total
+    return float(np.float64(exponent) + t * total)
 
 
 @kernel
@@ -94,7 +94,7 @@ def _exp2(power: float) -> float:
     total = total * f + _EXPONENTIAL[2]
     total = total * f + _EXPONENTIAL[1]
     total = total * f + _EXPONENTIAL[0]
-    return total * _number((np.int64(whole) << 52) + _ONE_BITS)
+    return float(total * _number((np.int64(whole) << 52) + _ONE_BITS))
 
 
 @kernel
@@ -104,7 +104,7 @@ def power(number: float, exponent: float) -> float:
         return number
     if exponent == 0.5:
         return math.sqrt(number)
-    return _exp2(exponent * _log2(number)) if number > 0.0 else 0.0
+    return float(_exp2(exponent * _log2(number))) if number > 0.0 else 0.0
 
 
 @kernel

@@ -91,6 +91,12 @@ class SegmentTable:
         """The maps of every segment of the window."""
         return [maps for maps in self._maps if maps is not None]
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the table and of the row maps; the columns themselves are mapped, not counted."""
+        rows = sum(maps.row_map.nbytes for maps in self.held)
+        return self.table.nbytes + self.slot_of.nbytes + rows
+
     def column(self, name: str) -> int:
         """The place of a column in a row of `table`; KeyError if it has none."""
         try:

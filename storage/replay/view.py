@@ -105,6 +105,11 @@ class ReplayView(WindowValues):
         self._published = time.monotonic()
         self.advance()
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory of the window's tables and the scheme's tree; maps and batches excluded."""
+        return self._window.nbytes + self._scheme.nbytes
+
     def admit(
         self,
         record: EpisodeRecord,

@@ -169,6 +169,11 @@ class Window:
         """Steps and closing rows."""
         return self.n_steps + self.n_episodes
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the ring, of the episodes' table and of the segments' tables."""
+        return self.steps.nbytes + self.episodes.nbytes + self.segments.nbytes
+
     def enter(self, identities: Integers) -> Integers:
         """Admit episodes, oldest first: int64 [k, 4] of (segment id, ordinal, start, length >= 1).
 

@@ -23,6 +23,7 @@ VERBS: Final[dict[str, str]] = {
     "evaluate": "play episodes greedily with a checkpoint's policy",
     "inspect": "say what a store holds",
     "curve": "draw the learning curve of a run",
+    "cliffwalk": "compare replay schemes on Blind Cliffwalk, and check PSER's Theorem 1",
     "demo": "train on a small task, then show the curve, the store and what to try next",
 }
 

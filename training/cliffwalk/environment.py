@@ -29,7 +29,7 @@ ACTIONS: Final = 2
 LEAST_STATES: Final = 2
 
 
-class BlindCliffwalk(gymnasium.Env[int, int]):
+class BlindCliffwalk(gymnasium.Env[Any, Any]):
     """States 0 … n - 1 in a row, two actions, one of which is right; which one alternates.
 
     The right action leads to the next state, and from the last one to the end with a reward of 1.

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from storage.kernel import Floats, Index, Integers, kernel
+from storage.kernel import Floats, Floats32, Index, Integers, kernel
 from storage.randomness import stream_key
 from training.cliffwalk.environment import ACTIONS, discount, true_values
 
-__all__ = ["Learner", "LearnerKind", "Start", "learn", "mean_squared_error"]
+__all__ = ["Flags", "Learner", "LearnerKind", "Start", "learn", "mean_squared_error"]
 
 LearnerKind = Literal["tabular", "linear"]
 Start = Literal["zero", "normal"]
+Flags = npt.NDArray[np.bool_]
 START_DEVIATION: Final = 0.1
 
 CONSTANT: Final = 0
@@ -23,7 +25,7 @@ STEP: Final = 2
 
 
 @kernel
-def _value(parameters: Floats, constant: float, place: Index) -> float:
+def _value(parameters: Floats, constant: float, place: Index) -> Any:
     return parameters[place] + constant * parameters[parameters.size - 1]
 
 
@@ -35,8 +37,8 @@ def learn(
     action: Integers,
     reward: Floats,
     next_observation: Integers,
-    terminated: np.ndarray[tuple[int], np.dtype[np.bool_]],
-    errors: Floats,
+    terminated: Flags,
+    errors: Floats32,
 ) -> None:
     """One update a transition, in order; `errors` takes |δ| as it was before each update.
 
@@ -92,8 +94,8 @@ class Learner:
         """Q*, float64 [2n]."""
         self.parameters = np.zeros(self.truth.size + 1)
         """θ, float64 [2n + 1]; the last one belongs to the constant feature."""
-        self.errors = np.zeros(1)
-        """|δ| of the last update, before it was made, float64 [1]."""
+        self.errors = np.zeros(1, np.float32)
+        """|δ| of the last update, before it was made, float32 [1]."""
         if start == "normal":
             key = stream_key(seed, "cliffwalk parameters")
             generator = np.random.Generator(np.random.Philox(key=key))
@@ -102,7 +104,7 @@ class Learner:
     @property
     def values(self) -> Floats:
         """Q, float64 [n, 2]."""
-        table = self.parameters[:-1] + self.numbers[CONSTANT] * self.parameters[-1]
+        table: Floats = self.parameters[:-1] + self.numbers[CONSTANT] * self.parameters[-1]
         return table.reshape(-1, ACTIONS)
 
     def mean_squared_error(self) -> float:

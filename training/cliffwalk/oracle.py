@@ -6,11 +6,9 @@ import numpy as np
 
 from storage.kernel import Floats, Index, Integers, kernel
 from training.cliffwalk.environment import ACTIONS, BlindCliffwalk, right_action
-from training.cliffwalk.learner import Learner, learn, mean_squared_error
+from training.cliffwalk.learner import Flags, Learner, learn, mean_squared_error
 
 __all__ = ["Oracle"]
-
-Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
 @kernel
@@ -26,7 +24,7 @@ def _best(
 ) -> Index:
     """The first transition of those whose update leaves the smallest mean squared error."""
     tried = np.empty_like(parameters)
-    error = np.empty(1)
+    error = np.empty(1, np.float32)
     best, smallest = 0, np.inf
     for i in range(observation.size):
         tried[:] = parameters
@@ -59,9 +57,19 @@ class Oracle:
     def update(self, learner: Learner) -> float:
         """Learns from the transition whose update lowers the loss most; gives its reward."""
         best = _best(learner.parameters, learner.numbers, learner.truth, *self._transitions)
-        chosen = tuple(column[best : best + 1] for column in self._transitions)
-        learn(learner.parameters, learner.numbers, *chosen, learner.errors)
-        return float(self._transitions[2][best])
+        observation, action, reward, next_observation, terminated = self._transitions
+        here = slice(best, best + 1)
+        learn(
+            learner.parameters,
+            learner.numbers,
+            observation[here],
+            action[here],
+            reward[here],
+            next_observation[here],
+            terminated[here],
+            learner.errors,
+        )
+        return float(reward[best])
 
 
 def _different_transitions(n: int) -> tuple[Integers, Integers, Floats, Integers, Flags]:

@@ -75,8 +75,8 @@ class Sampler:
         if self.sequential:
             parts.append(f"ρ {self.decay:g}, W {self.window}, η {self.eta:g}")
         if self.prioritized:
-            start = "max" if self.initial == "max" else f"{self.epsilon:g}"
-            parts.append(f"α {self.alpha:g}, from {start}")
+            parts += [f"α {self.alpha:g}"] if self.alpha != 1.0 else []
+            parts.append(f"from {'max' if self.initial == 'max' else format(self.epsilon, 'g')}")
         return ", ".join(parts)
 
     def priorities(self) -> PrioritySettings:

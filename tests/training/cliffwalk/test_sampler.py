@@ -11,10 +11,10 @@ from training.cliffwalk.sampler import SAMPLERS, Sampler
     [
         (Sampler("uniform"), "uniform"),
         (Sampler("oracle"), "oracle"),
-        (Sampler("per"), "PER, α 1, from 1e-06"),
+        (Sampler("per"), "PER, from 1e-06"),
         (Sampler("per", "max", alpha=0.5), "PER, α 0.5, from max"),
-        (Sampler("pser-max"), "PSER MAX, ρ 0.4, W 5, η 0.7, α 1, from 1e-06"),
-        (Sampler("pser-add", eta=0.0), "PSER ADD, ρ 0.4, W 5, η 0, α 1, from 1e-06"),
+        (Sampler("pser-max"), "PSER MAX, ρ 0.4, W 5, η 0.7, from 1e-06"),
+        (Sampler("pser-add", eta=0.0), "PSER ADD, ρ 0.4, W 5, η 0, from 1e-06"),
     ],
 )
 def test_labels(sampler: Sampler, label: str) -> None:

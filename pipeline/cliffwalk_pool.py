@@ -1,0 +1,106 @@
+"""Plays trials in processes of their own."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import signal
+import time
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import storage
+from pipeline.cliffwalk_folder import CliffwalkFolder
+from pipeline.cliffwalk_record import Record
+from training.cliffwalk.memory import fill_store
+from training.cliffwalk.trial import Trial
+
+__all__ = ["make_memory", "played"]
+
+
+def make_memory(path: Path, n: int) -> None:
+    """Makes the store at `path`, whole or not at all; one that is there stays."""
+    if path.exists():
+        return
+    path.parent.mkdir(exist_ok=True)
+    staged = path.with_name(f".{path.name}.new")
+    shutil.rmtree(staged, ignore_errors=True)
+    fill_store(staged, n)
+    staged.rename(path)
+
+
+def played(trials: Sequence[Trial], folder: CliffwalkFolder, processes: int) -> Generator[Record]:
+    """Finished trials, as they finish; memories that are missing are made first.
+
+    Close the generator to end it early: no process is left then.
+    """
+    sizes = {trial.n for trial in trials if trial.sampler.name != "oracle"}
+    missing = [(folder.memory(n), n) for n in sorted(sizes) if not folder.memory(n).exists()]
+    if processes == 1 or len(trials) == 1:
+        for path, n in missing:
+            make_memory(path, n)
+        for trial in trials:
+            yield _play(trial, folder)
+        return
+    with _workers(processes) as executor:
+        # The largest first: it takes as long as all others together.
+        for done in [executor.submit(make_memory, *each) for each in reversed(missing)]:
+            done.result()
+        pending: set[Future[Record]] = set()
+        for trial in trials:
+            pending.add(executor.submit(_play, trial, folder))
+            while len(pending) >= 2 * processes:
+                finished, pending = wait(pending, return_when=FIRST_COMPLETED)
+                yield from (each.result() for each in finished)
+        while pending:
+            finished, pending = wait(pending, return_when=FIRST_COMPLETED)
+            yield from (each.result() for each in finished)
+
+
+def _play(trial: Trial, folder: CliffwalkFolder) -> Record:
+    begun = time.perf_counter()
+    store = None if trial.sampler.name == "oracle" else _opened(folder.memory(trial.n))
+    outcome = trial.play(store)
+    return Record(trial, outcome, time.perf_counter() - begun)
+
+
+@cache
+def _opened(path: Path) -> storage.Store:
+    """A store, opened once a process."""
+    return storage.open(path)
+
+
+@contextmanager
+def _workers(count: int) -> Iterator[ProcessPoolExecutor]:
+    """Processes that leave Ctrl-C to their parent, which ends them when it is interrupted."""
+    context = multiprocessing.get_context("spawn")
+    before = set(multiprocessing.active_children())
+    executor = ProcessPoolExecutor(
+        count, context, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)
+    )
+    try:
+        with _deaf():
+            for _ in range(count):
+                executor.submit(os.getpid)
+        yield executor
+    except BaseException:
+        executor.shutdown(wait=False, cancel_futures=True)
+        for process in set(multiprocessing.active_children()) - before:
+            process.terminate()
+        raise
+    executor.shutdown()
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """No interrupts while processes start, which take that over from their parent for good."""
+    before: Any = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

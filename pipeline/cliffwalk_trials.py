@@ -1,0 +1,144 @@
+"""Plays the trials of a study that are not in its folder yet, and shows them all."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from itertools import product
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from pipeline.cliffwalk_folder import CliffwalkFolder, write_table
+from pipeline.cliffwalk_plot import save_errors, save_updates
+from pipeline.cliffwalk_pool import played
+from pipeline.cliffwalk_record import Record
+from pipeline.cliffwalk_summary import SCHEMA, Summary, summarize
+from pipeline.cliffwalk_table import markdown_table, warnings_of
+from pipeline.quoting import quote
+from training.cliffwalk.sampler import Sampler
+from training.cliffwalk.trial import Trial
+
+__all__ = ["plan", "play_trials"]
+
+_SAVE_SECONDS: Final = 5.0
+"""What a crash may lose."""
+_CURVES: Final = 40
+"""Seeds of the largest n whose curves are kept for the picture."""
+
+
+def plan(sizes: Sequence[int], options: Mapping[str, Any]) -> list[Trial]:
+    """Every combination of the options, small n first, each trial once.
+
+    `options` are those of `sharpwave cliffwalk`, by their names. Samplers take of them what they
+    know.
+    """
+    samplers = [
+        sampler
+        for name in options["samplers"]
+        for sampler in _variants(Sampler(name, epsilon=options["epsilon"]), options)
+    ]
+    settings = {"learner": options["learner"], "start": options["start"]}
+    return [
+        Trial(n, sampler, seed=seed, **settings)
+        for n in sizes
+        for sampler in samplers
+        for seed in range(options["seeds"])
+    ]
+
+
+def _variants(sampler: Sampler, options: Mapping[str, Any]) -> list[Sampler]:
+    if not sampler.prioritized:
+        return [Sampler(sampler.name)]
+    names = ["initial", "alpha", *(["decay", "eta"] if sampler.sequential else [])]
+    return [
+        Sampler(sampler.name, epsilon=sampler.epsilon, **dict(zip(names, values, strict=True)))
+        for values in product(*(options[name] for name in names))
+    ]
+
+
+def play_trials(
+    path: Path, sizes: Sequence[int], options: Mapping[str, Any], processes: int | None
+) -> None:
+    """Plays what is missing at `path`, writes its tables and pictures, and prints the summary.
+
+    Raises:
+        ConfigError: something else is at `path`, or another process plays there.
+        KeyboardInterrupt: the user stopped it; says what is kept.
+    """
+    trials = plan(sizes, options)
+    folder = CliffwalkFolder.at(path)
+    with folder.held():
+        known = folder.read()
+        missing = [trial for trial in trials if trial not in known]
+        print(f"{len(missing):,} trials to play, {len(trials) - len(missing):,} are in {path}")
+        interrupted = _play(folder, known, missing, processes or os.cpu_count() or 1)
+        summaries = summarize(known.values())
+        write_table(pa.Table.from_pylist([s.row() for s in summaries], SCHEMA), path / "summary")
+        if interrupted:
+            left = sum(trial not in known for trial in trials)
+            raise KeyboardInterrupt(
+                f"{len(trials) - left:,} of {len(trials):,} trials are in {path}; the same command "
+                "plays the rest."
+            )
+        pictures = [save_errors(known.values(), path / "mse.png")]
+        pictures.append(save_updates(summaries, path / "updates.png"))
+    _print(summaries, path, [picture for picture in pictures if picture])
+
+
+def _play(
+    folder: CliffwalkFolder, known: dict[Trial, Record], missing: Sequence[Trial], processes: int
+) -> bool:
+    """Plays and saves, adding to `known`; whether the user interrupted it."""
+    if not missing:
+        return False
+    largest = max(trial.n for trial in missing)
+    saved = time.monotonic()
+    try:
+        with _progress(len(missing)) as show, closing(played(missing, folder, processes)) as each:
+            for count, record in enumerate(each, 1):
+                kept = record.trial.n == largest and record.trial.seed < _CURVES
+                known[record.trial] = record if kept else record.without_curve()
+                show(count)
+                if time.monotonic() - saved > _SAVE_SECONDS:
+                    folder.save(known.values())
+                    saved = time.monotonic()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        folder.save(known.values())
+    return False
+
+
+def _print(summaries: Sequence[Summary], path: Path, pictures: Sequence[Path]) -> None:
+    print("\nUpdates until the mean squared error is below 1e-3:\n")
+    print(markdown_table(summaries, after_goal=False))
+    print("\nof them, after the rewarded transition was first drawn:\n")
+    print(markdown_table(summaries, after_goal=True))
+    print("\nMedian and its 95 % interval (of fewer than 6 trials: their range).")
+    for line in warnings_of(summaries):
+        print(f"\n{line}")
+    tables = f"{quote(path / 'runs.parquet')} {quote(path / 'summary.csv')}"
+    print(f"\ntables: {tables}")
+    if pictures:
+        print(f"pictures: {' '.join(quote(picture) for picture in pictures)}")
+
+
+@contextmanager
+def _progress(trials: int) -> Iterator[Any]:
+    """A function that shows how many trials are done: a bar on a terminal, else nothing."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = (MofNCompleteColumn(), BarColumn(bar_width=None), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("", total=trials)
+        yield lambda done: progress.update(task, completed=done)

@@ -93,7 +93,7 @@ class SegmentTable:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the table and of the row maps; the columns themselves are mapped, not counted."""
+        """Bytes of the table and of the row maps, without the mapped columns."""
         rows = sum(maps.row_map.nbytes for maps in self.held)
         return self.table.nbytes + self.slot_of.nbytes + rows
 

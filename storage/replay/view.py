@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +10,9 @@ import numpy as np
 from storage.errors import EmptyViewError, SamplingError
 from storage.replay.admission import acting_errors, new_episodes, newest
 from storage.replay.batch import Array, Batch, FieldPlan, plan_row
+from storage.replay.buffers import BatchBuffers, Buffers
 from storage.replay.feedback import Feedback, checked
+from storage.replay.forgetting import checked_order, next_to_leave
 from storage.replay.gather import copy_rows, gather_steps
 from storage.replay.locate import locate
 from storage.replay.priority_settings import PrioritySettings, SequenceSettings
@@ -20,7 +21,7 @@ from storage.replay.scheme import build_scheme
 from storage.replay.segment_table import OverlaySource, SegmentTable
 from storage.replay.snapshot import load_view, view_state
 from storage.replay.stacks import gather_stacks
-from storage.replay.tables import DIVERGENCES, FAR_STEPS, FIXED_COLUMNS
+from storage.replay.tables import FIXED_COLUMNS
 from storage.replay.values import NOTHING, WindowValues
 from storage.replay.window import Window, resolve
 from storage.segment import MappedSegment
@@ -37,10 +38,6 @@ __all__ = ["ReplayView"]
 
 PUBLISH_SECONDS = 1.0
 """How long foreign readers of the overlay may have to wait for new rows."""
-FORGETTING = {"oldest": None, "most_far": FAR_STEPS, "largest_divergence": DIVERGENCES}
-"""Orders of forgetting, and the counter by which each chooses (ReF-ER's three filters)."""
-MOST_SIZES = 8
-"""Batch sizes whose buffers are kept."""
 
 
 class ReplayView(WindowValues):
@@ -101,13 +98,13 @@ class ReplayView(WindowValues):
         }
         self._scheme = build_scheme(window=self._window, seed=self._seed, **self._rules)
         self._consumed: dict[int, int] = {}
-        self._buffers: dict[int, _Buffers] = {}
+        self._buffers = BatchBuffers(self._plan, self._segments.column)
         self._published = time.monotonic()
         self.advance()
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory of the window's tables and the scheme's tree; maps and batches excluded."""
+        """Bytes of the window's tables and the scheme's tree; maps and batches come on top."""
         return self._window.nbytes + self._scheme.nbytes
 
     def admit(
@@ -168,8 +165,8 @@ class ReplayView(WindowValues):
         """
         if self.n_steps <= self.window:
             return 0
-        window, field = self._window, FORGETTING[self._forgets]
-        slot = window.oldest() if field is None else window.most(field)
+        window = self._window
+        slot = next_to_leave(window, self._forgets)
         head, first, length = int(window.ends[0]), window.first(slot), window.length(slot)
         if self.n_steps - length <= self.window:
             return 0
@@ -330,24 +327,19 @@ class ReplayView(WindowValues):
         window = self._window
         first = int(window.ends[1])
         self._enter(identities, values)
-        if self._scheme.wants_errors and errors is None and values.size:
+        if not self._scheme.wants_errors:
+            errors = None
+        elif errors is None and values.size:
             errors = np.empty(values.size - 1, np.float32)
             entry = window.steps[first & (window.steps.size - 1)]
             acting_errors(window.episodes, self._segments.table, entry, errors)
         self._scheme.admitted(first, int(self._window.ends[1]), errors)
 
-    def _prepared(self, batch_size: int) -> _Buffers:
+    def _prepared(self, batch_size: int) -> Buffers:
         """Buffers of a batch size, after checking that it can be served now."""
         if batch_size not in self._buffers or batch_size > self.n_steps:
             self._check_size(batch_size)
-            batch, plan = self._plan.buffers(batch_size, self._segments.column)
-            identity = np.empty((4, batch_size), np.int64)
-            batch.segment, batch.row, batch.position = identity[0], identity[1], identity[3]
-            while len(self._buffers) >= MOST_SIZES:
-                del self._buffers[next(iter(self._buffers))]
-            stacks = self._plan.stack_plan(batch, self._segments.column)
-            self._buffers[batch_size] = _Buffers(batch, identity, plan, stacks)
-        return self._buffers[batch_size]
+        return self._buffers.of(batch_size)
 
     def _check_size(self, batch_size: int) -> None:
         _count("batch_size", batch_size)
@@ -367,19 +359,6 @@ class ReplayView(WindowValues):
             self._published = now
 
 
-@dataclass(frozen=True, slots=True)
-class _Buffers:
-    """What is used again for each batch of one size."""
-
-    batch: Batch
-    identity: Integers
-    """int64 [4, B]: segment id, row, segment slot and ring position of each step."""
-    plan: Integers
-    """What is gathered; see `gather`."""
-    stacks: Integers
-    """What is gathered in stacks; see `stacks`."""
-
-
 class _OwnMaps:
     """Maps segments of a store for one view, so that they go when the view lets go of them."""
 
@@ -389,15 +368,6 @@ class _OwnMaps:
     def segment(self, segment_id: int) -> MappedSegment:
         """Fresh read-only maps of one segment."""
         return MappedSegment(self._store.paths, self._store.schema, self._store.log(segment_id))
-
-
-def checked_order(forget: str) -> str:
-    """An order of forgetting; SamplingError lists those that exist."""
-    if forget not in FORGETTING:
-        raise SamplingError(
-            f"order of forgetting {forget!r} does not exist; choose from {', '.join(FORGETTING)}"
-        )
-    return forget
 
 
 def _count(name: str, given: Any) -> int:

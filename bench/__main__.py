@@ -31,6 +31,7 @@ NAMES: Final = (
     "framework",
     "recording",
     "buffers",
+    "frames",
 )
 CURVES: Final = ("update_curve", "window_curve", "lane_curve")
 """Cost curves: measured by default in a whole run only."""

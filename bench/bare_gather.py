@@ -17,10 +17,13 @@ _DRAWS = 500
 
 
 class BareGather:
-    """Rows of `width` bytes, all of a step in one piece, and one np.take a batch."""
+    """Rows of `width` bytes, all of a step in one piece, and one np.take a batch.
 
-    def __init__(self, rows: int, width: int) -> None:
-        self._packed = np.ones((rows, width), np.uint8)
+    `packed`, uint8 [rows, width], are rows that are there already; they are not copied.
+    """
+
+    def __init__(self, rows: int, width: int, packed: npt.NDArray[np.uint8] | None = None) -> None:
+        self._packed = np.ones((rows, width), np.uint8) if packed is None else packed
         self._turns: dict[int, tuple[Iterator[npt.NDArray[np.intp]], npt.NDArray[np.uint8]]] = {}
 
     def draw(self, size: int) -> npt.NDArray[np.uint8]:

@@ -77,5 +77,7 @@ def test_a_bare_gather_copies_rows_and_reuses_its_buffer() -> None:
     assert (first == 1).all()
     assert gather.draw(16) is first
     assert gather.draw(8) is not first
+    rows = np.arange(600, dtype=np.uint8).reshape(100, 6)
+    assert {tuple(row) for row in BareGather(100, 6, rows).draw(50)} <= set(map(tuple, rows))
     gather.update(first, np.zeros(16, np.float32))
     gather.append()

@@ -16,6 +16,7 @@ from pipeline.curve import main as curve
 from storage.writer_settings import default_row_budget
 
 ROOT = Path(__file__).parents[2]
+PAGES = ("docs/python.md", "docs/replay.md")
 
 
 def blocks(document: str) -> list[str]:
@@ -92,15 +93,19 @@ def test_foreign_readers_see_all_segments(
     assert float(printed[2]) == pytest.approx(reward)
 
 
-@pytest.mark.parametrize("number", range(len(blocks("docs/python.md"))))
-def test_the_python_page(
+EXAMPLES = [(page, n) for page in PAGES for n in range(len(blocks(page)))]
+
+
+@pytest.mark.parametrize(("page", "number"), EXAMPLES)
+def test_the_pages_of_examples(
+    page: str,
     number: int,
     example: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(example.parents[1])
-    run_block("docs/python.md", number)
+    run_block(page, number)
     assert capsys.readouterr().out
 
 

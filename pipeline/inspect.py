@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import logging
 import os
@@ -9,10 +10,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pipeline.nearest import nearest
 from pipeline.parser import VerbParser, natural
 from storage.errors import StoreNotFoundError
+
+if TYPE_CHECKING:
+    from pipeline.run_folder import RunFolder
 
 __all__ = ["main", "show_store"]
 
@@ -29,29 +34,38 @@ def main(arguments: Sequence[str]) -> int:
         metavar="N",
         help="steps of the largest priority to list, where replay is prioritized (default 10)",
     )
+    parser.add_argument(
+        "--alpha",
+        type=_unit,
+        metavar="X",
+        help="exponent of their sampling probabilities (default: the run's, or 0.6 without one)",
+    )
     settings = parser.parse(arguments)
-    show_store(settings.store, as_json=settings.json, top=settings.top)
+    show_store(settings.store, as_json=settings.json, top=settings.top, alpha=settings.alpha)
     return 0
 
 
-def show_store(path: Path, *, as_json: bool = False, top: int = 10) -> None:
-    """Prints the summary of the store at `path`, or of the store in the run folder `path`.
+def show_store(
+    path: Path, *, as_json: bool = False, top: int = 10, alpha: float | None = None
+) -> None:
+    """Prints the summary of the store at `path`, or of the store of the run in folder `path`.
 
     What the store lacks is told by the summary alone, not by warnings, too.
     """
     import storage
     from pipeline.summary import summarize
+    from pipeline.summary_draws import run_of
 
-    inside = path / "store"
     if not path.exists():
         hint = nearest(path.name, [each.name for each in path.parent.glob("*/")])
         raise StoreNotFoundError(
             f"there is no store {path}{hint}; give the folder that holds steps.zarr, or a run's"
         )
     with _without_warnings():
-        store = storage.open(inside if inside.is_dir() else path)
+        run = run_of(path)
+        store = storage.open(_store_path(path, run))
     try:
-        summary = summarize(store, top=top)
+        summary = summarize(store, run, top=top, alpha=alpha)
     finally:
         store.close()
     if as_json:
@@ -64,6 +78,27 @@ def show_store(path: Path, *, as_json: bool = False, top: int = 10) -> None:
     known = sys.stdout.isatty() or "COLUMNS" in os.environ
     width = None if known else 100
     print_summary(summary, Console(width=width, soft_wrap=False))
+
+
+def _store_path(path: Path, run: RunFolder | None) -> Path:
+    """The store itself, the one in a run's folder, or the one that a run learns from."""
+    if (path / "store").is_dir():
+        return path / "store"
+    if run is None or run.path != path:
+        return path
+    learnt: str | None = run.settings()["replay"]["store"]
+    return path if learnt is None else Path(learnt)
+
+
+def _unit(text: str) -> float:
+    """A number in [0, 1], for `type=`."""
+    try:
+        number = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
+    if not 0.0 <= number <= 1.0:
+        raise argparse.ArgumentTypeError(f"{number} must lie in [0, 1]")
+    return number
 
 
 @contextmanager

@@ -10,25 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.summary_overlay import OverlaySummary, readable_segments, summarize_overlays
 from storage.commit_log import RECORD
 from storage.layout import FORMAT_VERSION, BehaviourKind, Ending, RowKind
-from storage.overlay import is_overlay_name
-from storage.problems import damaged_segments
 
 if TYPE_CHECKING:
+    from pipeline.run_folder import RunFolder
     from storage import Store
-    from storage.overlay import Overlay
     from storage.segment import SegmentInfo
 
-__all__ = [
-    "OverlaySummary",
-    "PriorityStep",
-    "SegmentSummary",
-    "Spread",
-    "StoreSummary",
-    "disk_use",
-    "summarize",
-]
+__all__ = ["SegmentSummary", "Spread", "StoreSummary", "disk_use", "summarize"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,34 +65,6 @@ class SegmentSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class PriorityStep:
-    """A step that prioritized replay would draw often."""
-
-    segment: int
-    row: int
-    episode: int
-    step: int
-    priority: float
-    share: float
-    drawn: int
-
-
-@dataclass(frozen=True, slots=True)
-class OverlaySummary:
-    """One run's caches over all steps of the store, those outside the run's window included.
-
-    The n_far/N of metrics and curves counts the window only.
-    """
-
-    name: str
-    steps: int
-    far_steps: int
-    far_fraction: float | None
-    drawn: int
-    top_priorities: list[PriorityStep]
-
-
-@dataclass(frozen=True, slots=True)
 class StoreSummary:
     """Everything `sharpwave inspect` tells; `to_json` gives the same as plain types."""
 
@@ -130,8 +93,10 @@ class StoreSummary:
         return asdict(self)
 
 
-def summarize(store: Store, *, top: int = 10) -> StoreSummary:
-    """Reads `store`'s logs and overlays; at most `top` steps by priority an overlay."""
+def summarize(
+    store: Store, run: RunFolder | None = None, *, top: int = 10, alpha: float | None = None
+) -> StoreSummary:
+    """Reads `store`'s logs and overlays; see `summarize_overlays` for the other arguments."""
     records = _by_time([store.records(segment.id) for segment in store.segments])
     return StoreSummary(
         path=str(store.path),
@@ -151,7 +116,7 @@ def summarize(store: Store, *, top: int = 10) -> StoreSummary:
         lengths=Spread.of(records["length"]),
         endings={e.name.lower(): int((records["ending"] == e).sum()) for e in Ending},
         segments=[_segment(store, info) for info in store.segments],
-        overlays=[_overlay(store, name, top) for name in _overlay_names(store.path)],
+        overlays=summarize_overlays(store, run, top=top, alpha=alpha),
         disk_bytes=disk_use(store.path),
         problems=store.problems(),
     )
@@ -171,7 +136,7 @@ def disk_use(path: Path) -> dict[str, int]:
 
 def _behaviours(store: Store) -> dict[str, int]:
     counts = np.zeros(len(BehaviourKind), np.int64)
-    for info in _readable(store):
+    for info in readable_segments(store):
         segment = store.segment(info.id)
         drawn = segment.array("behaviour_kind")[segment.array("kind") == RowKind.STEP]
         counts += np.bincount(drawn, minlength=len(counts))
@@ -201,96 +166,3 @@ def _segment(store: Store, info: SegmentInfo) -> SegmentSummary:
 def _time(nanoseconds: int) -> str:
     moment = datetime.fromtimestamp(int(nanoseconds) / 1e9, UTC)
     return moment.isoformat(sep=" ", timespec="seconds").removesuffix("+00:00")
-
-
-def _readable(store: Store) -> list[SegmentInfo]:
-    damaged = damaged_segments(store)
-    return [info for info in store.segments if info.id not in damaged]
-
-
-def _overlay_names(path: Path) -> list[str]:
-    files = (path / "overlays").glob("*.zarr/zarr.json")
-    names = [file.parent.name.removesuffix(".zarr") for file in files]
-    return sorted(name for name in names if is_overlay_name(name))
-
-
-def _overlay(store: Store, name: str, top: int) -> OverlaySummary:
-    overlay = store.overlay(name)
-    parts = [_OverlayPart.read(store, overlay, info) for info in _readable(store)]
-    steps = sum(part.steps for part in parts)
-    far = sum(part.far for part in parts)
-    return OverlaySummary(
-        name=name,
-        steps=steps,
-        far_steps=far,
-        far_fraction=far / steps if steps else None,
-        drawn=sum(part.drawn for part in parts),
-        top_priorities=_top_priorities(store, parts, top),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _OverlayPart:
-    """An overlay's columns over one segment's steps; `rows` are the rows of these steps."""
-
-    segment: int
-    rows: npt.NDArray[np.int64]
-    priority: npt.NDArray[np.float32]
-    draws: npt.NDArray[np.uint32]
-    far: int
-
-    @property
-    def steps(self) -> int:
-        return len(self.rows)
-
-    @property
-    def drawn(self) -> int:
-        return int(self.draws.sum())
-
-    @classmethod
-    def read(cls, store: Store, overlay: Overlay, info: SegmentInfo) -> _OverlayPart:
-        """Copies what the summary needs; rows that the overlay has not reached count as zero."""
-        kind = store.segment(info.id).array("kind")
-        rows = np.flatnonzero(kind == RowKind.STEP)
-        columns = overlay.segment(info.id, info.rows)
-        return cls(
-            info.id,
-            rows,
-            np.asarray(columns.array("priority"))[rows],
-            np.asarray(columns.array("draw_count"))[rows],
-            int(np.count_nonzero(np.asarray(columns.array("far"))[rows])),
-        )
-
-
-def _top_priorities(store: Store, parts: list[_OverlayPart], top: int) -> list[PriorityStep]:
-    if not parts:
-        return []
-    priority = np.concatenate([part.priority for part in parts])
-    total = float(priority.sum(dtype=np.float64))
-    if total <= 0:
-        return []
-    segment = np.repeat([part.segment for part in parts], [part.steps for part in parts])
-    row = np.concatenate([part.rows for part in parts])
-    draws = np.concatenate([part.draws for part in parts])
-    steps = []
-    for i in np.argsort(-priority, kind="stable")[:top]:
-        episode, step = _place(store, int(segment[i]), int(row[i]))
-        steps.append(
-            PriorityStep(
-                segment=int(segment[i]),
-                row=int(row[i]),
-                episode=episode,
-                step=step,
-                priority=float(priority[i]),
-                share=float(priority[i]) / total,
-                drawn=int(draws[i]),
-            )
-        )
-    return steps
-
-
-def _place(store: Store, segment: int, row: int) -> tuple[int, int]:
-    """The ordinal of the row's episode within the segment, and the step within the episode."""
-    records = store.records(segment)
-    at = int(np.searchsorted(records["start"], row, side="right")) - 1
-    return int(records["ordinal"][at]), row - int(records["start"][at])

@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pipeline.summary import OverlaySummary, Spread, StoreSummary
+from pipeline.summary import Spread, StoreSummary
+from pipeline.summary_overlay import OverlaySummary, PrioritySummary
 
 __all__ = ["byte_text", "print_summary"]
 
@@ -148,21 +149,35 @@ def _print_overlay(overlay: OverlaySummary, console: Console) -> None:
     if overlay.far_fraction is not None:
         facts += [f"{overlay.far_steps:,} far ({overlay.far_fraction:.1%})"]
     facts += [f"drawn {overlay.drawn:,} times"]
-    if not overlay.top_priorities:
+    if overlay.priorities is None:
         facts += ["none has a priority"]
-    _print_list(f"overlay [bold]{escape(overlay.name)}[/]:", facts, console)
+    where = "" if overlay.folder is None else f" in {escape(overlay.folder)}"
+    _print_list(f"overlay [bold]{escape(overlay.name)}[/]{where}:", facts, console)
     _print_line("  (n_far/N of metrics and curves counts the run's window only)\n", console)
-    if overlay.top_priorities:
-        rows = [
-            (
-                f"{p.segment:06d}/{p.row}",
-                p.episode,
-                p.step,
-                f"{p.priority:.6g}",
-                f"{p.share:.3g}",
-                p.drawn,
-            )
-            for p in overlay.top_priorities
-        ]
-        headers = ["segment/row", "episode", "step", "priority", "share", "times drawn"]
-        console.print(_table("steps by priority", headers, rows))
+    if overlay.priorities is not None:
+        _print_priorities(overlay.priorities, console)
+
+
+def _print_priorities(priorities: PrioritySummary, console: Console) -> None:
+    """How steps are drawn, and those of the largest priority."""
+    rule = priorities.rule
+    where = (
+        "of the store with a priority"
+        if rule.window is None
+        else f"in the window of {rule.window:,}"
+    )
+    facts = [f"of {_count(priorities.steps, 'step')} {where}", f"exponent {escape(rule.source)}"]
+    _print_list(f"probability: p^{rule.exponent:g} over its sum,", facts, console)
+    rows = [
+        (
+            f"{p.segment:06d}/{p.row}",
+            p.episode,
+            p.step,
+            f"{p.priority:.6g}",
+            f"{p.probability:.3g}",
+            f"{p.drawn:,}",
+        )
+        for p in priorities.top
+    ]
+    headers = ["segment/row", "episode", "step", "priority", "probability", "times drawn"]
+    console.print(_table("steps by priority", headers, rows))

@@ -1,20 +1,29 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import storage
 from pipeline.inspect import main
+from pipeline.run_folder import RunFolder
 from pipeline.summary import Spread, summarize
+from pipeline.summary_draws import draw_rule
 from pipeline.summary_table import byte_text
-from storage.errors import StoreNotFoundError
-from tests.pipeline.conftest import Command
+from storage.errors import ConfigError, StoreNotFoundError
+from storage.replay.priority_settings import PRIORITY_PRESETS
+from tests.pipeline.conftest import Command, run_in, small
+from training.checkpoint import read_checkpoint
+from training.config import EnvironmentConfig, ReplayConfig, RunConfig
+from training.config_file import save_config
+from training.plain_state import as_arrays
 
 
 def test_json_tells_what_the_store_tells(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -43,7 +52,158 @@ def test_the_overlay_s_far_fraction_is_the_run_s(
     assert overlay["steps"] == 1100
     assert overlay["drawn"] == 900 * 16
     assert overlay["far_fraction"] == pytest.approx(overlay["far_steps"] / 1100)
-    assert overlay["top_priorities"] == []
+    assert overlay["folder"] is None
+    assert overlay["priorities"] is None
+
+
+@pytest.fixture(scope="module")
+def prioritized(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with runs/pser, and runs/per and runs/far which learn from its store."""
+    folder = tmp_path_factory.mktemp("prioritized")
+    words = ("--replay.scheme=pser", "--replay.window=400", "--loop.steps=900", "--name=pser")
+    run_in(folder, "train", *small(*words, "--evaluation.episodes=0"))
+    for name, forget, alpha in (("per", "oldest", 0.8), ("far", "most_far", 0.6)):
+        own = small("--loop.steps=64", f"--name={name}", "--evaluation.episodes=0")
+        scheme = ("--replay.scheme=per", f"--replay.priorities.alpha={alpha}")
+        words = (*own, *scheme, f"--replay.forget={forget}", "--offline=runs/pser/store")
+        run_in(folder, "train", *words)
+    return folder
+
+
+def told(*words: object, capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    main([*map(str, words), "--json"])
+    overlays: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["overlays"]
+    return overlays
+
+
+def kept_window(run: Path, kind: str) -> dict[tuple[int, int], tuple[float, int]]:
+    """Priority and draws of each step of the window, as the last checkpoint has them."""
+    view = as_arrays(read_checkpoint(run / "checkpoints/last.ckpt")[kind]["view"])
+    found, at = {}, 0
+    for segment, _, start, length in view["episodes"]:
+        for t in range(length):
+            columns = (view["overlay"][name][at + t] for name in ("priority", "draw_count"))
+            found[int(segment), int(start + t)] = tuple(columns)
+        at += length + 1
+    return found
+
+
+def check_top(listed: list[dict[str, Any]], window: Any, alpha: float) -> None:
+    """Ten steps in the order of priority, drawn in proportion to p^alpha."""
+    total = sum(float(p) ** alpha for p, _ in window.values() if p > 0)
+    largest = sorted((float(p) for p, _ in window.values()), reverse=True)[:10]
+    assert [each["priority"] for each in listed] == largest
+    for each in listed:
+        priority, draws = window[each["segment"], each["row"]]
+        assert each["drawn"] == draws
+        assert each["probability"] == pytest.approx(float(priority) ** alpha / total, rel=1e-9)
+
+
+@pytest.mark.parametrize("place", ["runs/pser", "runs/pser/store"])
+def test_a_run_s_steps_are_told_by_its_own_settings(
+    prioritized: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    place: str,
+) -> None:
+    monkeypatch.chdir(prioritized)
+    (priorities,) = (each["priorities"] for each in told(place, capsys=capsys))
+    window = kept_window(Path("runs/pser"), "OnlineExperience")
+    assert priorities["rule"] == {
+        "exponent": 0.6,
+        "source": "by runs/pser/config.yaml",
+        "window": 400,
+    }
+    assert priorities["steps"] == len(window) < 900
+    check_top(priorities["top"], window, 0.6)
+    assert {each["drawn"] for each in priorities["top"]} != {0}
+    with storage.open("runs/pser/store") as store:
+        for each in priorities["top"]:
+            record = store.records(each["segment"])[each["episode"]]
+            assert record["start"] + each["step"] == each["row"]
+            assert each["step"] < record["length"]
+
+
+def test_alpha_is_the_one_asked_for_the_run_s_or_the_default_and_says_so(
+    prioritized: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(prioritized)
+    (asked,) = (each["priorities"] for each in told("runs/pser", "--alpha=1", capsys=capsys))
+    assert asked["rule"]["source"] == "as given by --alpha"
+    check_top(asked["top"], kept_window(Path("runs/pser"), "OnlineExperience"), 1.0)
+    shutil.copytree("runs/pser/store", tmp_path / "alone.store")
+    (alone,) = (each["priorities"] for each in told(tmp_path / "alone.store", capsys=capsys))
+    assert alone["rule"]["exponent"] == 0.6
+    assert alone["rule"]["window"] is None
+    assert "the default since no prioritized run's config.yaml" in alone["rule"]["source"]
+    assert alone["steps"] > asked["steps"]
+    shutil.copytree("runs/pser", tmp_path / "damaged")
+    (tmp_path / "damaged/config.yaml").write_text("replay: [")
+    (damaged,) = (each["priorities"] for each in told(tmp_path / "damaged", capsys=capsys))
+    assert "the default" in damaged["rule"]["source"]
+    for wrong, words in (("1.5", r"1\.5 must lie in \[0, 1\]"), ("x", "'x' is no number")):
+        with pytest.raises(ConfigError, match=f"--alpha: {words}"):
+            main(["runs/pser", f"--alpha={wrong}"])
+
+
+@pytest.mark.parametrize(("name", "alpha", "window"), [("per", 0.8, 1000), ("far", 0.6, None)])
+def test_a_run_that_learns_from_a_store_tells_its_own_overlay(
+    prioritized: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    alpha: float,
+    window: int | None,
+) -> None:
+    monkeypatch.chdir(prioritized)
+    collector, own = told(f"runs/{name}", capsys=capsys)
+    assert (collector["folder"], own["folder"]) == (None, f"runs/{name}")
+    rule = own["priorities"]["rule"]
+    assert (rule["exponent"], rule["window"]) == (alpha, window)
+    check_top(own["priorities"]["top"], kept_window(Path("runs", name), "OfflineExperience"), alpha)
+    assert own["drawn"] == 64 * 16
+    main([f"runs/{name}"])
+    assert f"overlay main in runs/{name}: of 900 steps" in capsys.readouterr().out
+
+
+def test_priorities_that_hold_alpha_already_are_drawn_in_proportion(tmp_path: Path) -> None:
+    config = RunConfig(
+        EnvironmentConfig("Hopper-v5"),
+        replay=ReplayConfig(scheme="pser", priorities=PRIORITY_PRESETS["dopamine"]),
+    )
+    save_config(config, tmp_path / "config.yaml")
+    rule = draw_rule(RunFolder(tmp_path), "main", None)
+    assert (rule.exponent, rule.window) == (1.0, 2**18)
+    assert rule.source.endswith("config.yaml, whose priorities hold alpha 0.5 already")
+    assert draw_rule(RunFolder(tmp_path), "other", None).source.startswith("the default")
+    priority = np.array([3, 0.0, -0.0, 1, 9], np.float32)
+    drawable = np.array([True, True, True, True, False])
+    assert rule.probabilities(priority, drawable).tolist() == [0.75, 0, 0, 0.25, 0]
+    flat = dataclasses.replace(rule, exponent=0.0)
+    assert flat.probabilities(priority, drawable).tolist() == [0.5, 0, 0, 0.5, 0]
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_steps_by_priority_for_people(
+    prioritized: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    width: int,
+) -> None:
+    monkeypatch.chdir(prioritized)
+    monkeypatch.setenv("COLUMNS", str(width))
+    main(["runs/pser", "--top=3"])
+    text = capsys.readouterr().out
+    assert "probability: p^0.6 over its sum" in text
+    assert "in the window of 400" in text
+    assert "exponent by runs/pser/config.yaml" in text
+    assert max(len(line) for line in text.splitlines()) <= width
+    (head,) = [i for i, line in enumerate(text.splitlines()) if "times drawn" in line]
+    lines = text.splitlines()[head + 2 : head + 6]
+    assert [bool(line.strip()) for line in lines] == [True, True, True, False]
 
 
 def test_steps_by_priority(run: Path, tmp_path: Path) -> None:
@@ -57,9 +217,12 @@ def test_steps_by_priority(run: Path, tmp_path: Path) -> None:
         priority[row], priority[0] = 3.0, 1.0
         del priority
         summary = summarize(store, top=1)
-    (first,) = summary.overlays[0].top_priorities
+    priorities = summary.overlays[0].priorities
+    assert priorities is not None
+    (first,) = priorities.top
+    assert priorities.steps == 2
     assert (first.segment, first.row, first.episode, first.step) == (info.id, row, 1, 2)
-    assert (first.priority, first.share) == (3.0, 0.75)
+    assert (first.priority, first.probability) == (3.0, pytest.approx(3**0.6 / (3**0.6 + 1)))
 
 
 def test_table_for_people(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

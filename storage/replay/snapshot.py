@@ -34,11 +34,12 @@ _NAMES = ("ordinal", "start", "length")
 
 
 def view_state(window: Window, scheme: Scheme) -> dict[str, Any]:
-    """Which episodes are in the window, what their rows hold, and the scheme's own state."""
+    """Which episodes are in the window and where, what their rows hold, and the scheme's state."""
     return {
         "version": VERSION,
         "scheme": scheme.name,
         "scheme_state": scheme.state_dict(),
+        "ring": np.array([window.ends[0], window.steps.size], np.int64),
         "episodes": window.identities(),
         "overlay": snapshot_overlay(window),
     }
@@ -54,7 +55,9 @@ def load_view(log: Log, window: Window, scheme: Scheme, state: dict[str, Any]) -
     episodes = np.asarray(state["episodes"], np.int64).reshape(-1, 4)
     verify_episodes(log, episodes)
     columns = _checked_overlay(state, int(episodes[:, 3].sum()) + len(episodes))
+    head, size = _checked_ring(state.get("ring", (0, window.steps.size)))
     window.clear()
+    window.start_at(head, size)
     window.enter(episodes)
     restore_overlay(window, columns)
     scheme.rebuilt()
@@ -90,6 +93,17 @@ def restore_overlay(window: Window, columns: dict[str, npt.NDArray[Any]]) -> Non
     slots, rows = window.rows()
     plan = [plan_row(window.segments.column(name), array) for name, array in columns.items()]
     scatter_rows(window.segments.table, slots, rows, np.array(plan, np.int64))
+
+
+def _checked_ring(ring: Any) -> tuple[int, int]:
+    """The ring position of the oldest step, and the length of the ring."""
+    head, size = (int(number) for number in ring)
+    if head < 0 or size < 1 or size & (size - 1):
+        raise CheckpointError(
+            f"the checkpoint's ring begins at {head} and has {size} places, which no window has; "
+            "take an undamaged one"
+        )
+    return head, size
 
 
 def _checked_overlay(state: dict[str, Any], rows: int) -> dict[str, npt.NDArray[Any]]:

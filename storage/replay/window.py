@@ -236,6 +236,15 @@ class Window:
         self._admissions = 0
         self.n_episodes = 0
 
+    def start_at(self, head: int, size: int) -> None:
+        """Let an empty window's first step enter at ring position `head`, the ring be `size` long.
+
+        `size` is a power of two. Steps of two windows lie in the same places of their rings when
+        both started alike, which is what makes draws by a tree of places equal bit for bit.
+        """
+        self.steps = np.zeros(size, np.int64)
+        self.ends[:] = head
+
     def rows(self) -> tuple[Integers, Integers]:
         """(segment slots, rows) of all steps and closing rows, oldest episode first."""
         slots, rows = np.empty((2, self.n_rows), np.int64)

@@ -84,6 +84,8 @@ def train(run: Run) -> None:
 
     module, data = training.build(config, run.folder.path)
     trainer = training.trainer(config, run.folder.path)
+    if config.agent.engine == "auto":
+        _announce_engine(trainer)
     with run.folder.held():
         try:
             if run.checkpoint is None:
@@ -97,6 +99,13 @@ def train(run: Run) -> None:
     print(f"\n{_done(module)} in {_duration(counters.wall_time)}\n")
     if run.folder.store.is_dir():
         show_curve(run.folder)
+
+
+def _announce_engine(trainer: Any) -> None:
+    """Has the trainer say which engine was chosen."""
+    from pipeline.engine_line import EngineLine
+
+    trainer.callbacks.append(EngineLine())
 
 
 def _check_stored(config: RunConfig, folder: RunFolder) -> None:

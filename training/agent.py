@@ -104,6 +104,11 @@ class ReplayAgent(LightningModule):
         """Weight of the improvement in ReF-ER's blend."""
 
     @property
+    @abstractmethod
+    def engine_name(self) -> str:
+        """Name of the engine that runs updates, once :meth:`bind` was called."""
+
+    @property
     def environment_steps(self) -> int:
         """Environment steps so far, warm-up included; none where a fixed store is learnt from."""
         return self.steps if self.acting else 0

@@ -114,6 +114,11 @@ class VRacer(ReplayAgent):
         return self._newest.beta
 
     @property
+    def engine_name(self) -> str:
+        """Name of the engine that runs updates, once bound."""
+        return self._engine.name
+
+    @property
     def acting_update(self) -> int:
         """How many updates the acting weights have seen; from a GPU they come at intervals."""
         return self._newest.acting_update if self._away else self.counters.updates

@@ -40,6 +40,7 @@ def test_a_run_writes_its_folder_and_nothing_else(trained: tuple[Path, str, str]
 def test_what_is_printed(trained: tuple[Path, str, str]) -> None:
     _, out, err = trained
     assert "1,100 steps and 900 updates" in out
+    assert out.count("updates by the fused engine (agent.engine: auto)\n") == 1
     assert "return of training episodes" in out
     assert "sharpwave evaluate runs/small" in out
     assert "\r" not in out + err

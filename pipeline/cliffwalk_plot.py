@@ -72,6 +72,7 @@ def save_updates(summaries: Sequence[Summary], path: Path) -> Path:
                 _draw_updates(axes, label, members, pen, after_goal)
             axes.set_yscale("log")
             axes.set_xlabel("states n")
+            axes.xaxis.get_major_locator().set_params(integer=True)
         panels[0].set_ylabel("updates until the error is below 1e-3")
         panels[0].set_title("all updates", loc="left")
         panels[1].set_title("after the rewarded transition was first drawn", loc="left")

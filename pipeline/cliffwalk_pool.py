@@ -89,9 +89,9 @@ def _workers(count: int) -> Iterator[ProcessPoolExecutor]:
                 executor.submit(os.getpid)
         yield executor
     except BaseException:
-        executor.shutdown(wait=False, cancel_futures=True)
         for process in set(multiprocessing.active_children()) - before:
             process.terminate()
+        executor.shutdown(cancel_futures=True)
         raise
     executor.shutdown()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -97,7 +98,7 @@ def _play(
     if not missing:
         return False
     largest = max(trial.n for trial in missing)
-    saved = time.monotonic()
+    saved = -math.inf
     try:
         with _progress(len(missing)) as show, closing(played(missing, folder, processes)) as each:
             for count, record in enumerate(each, 1):

@@ -17,7 +17,7 @@ from pipeline.parser import VerbParser, natural
 from storage.errors import StoreNotFoundError
 
 if TYPE_CHECKING:
-    from pipeline.run_folder import RunFolder
+    from pipeline.stored_run import StoredRun
 
 __all__ = ["main", "show_store"]
 
@@ -53,8 +53,8 @@ def show_store(
     What the store lacks is told by the summary alone, not by warnings, too.
     """
     import storage
+    from pipeline.stored_run import StoredRun
     from pipeline.summary import summarize
-    from pipeline.summary_draws import run_of
 
     if not path.exists():
         hint = nearest(path.name, [each.name for each in path.parent.glob("*/")])
@@ -62,7 +62,7 @@ def show_store(
             f"there is no store {path}{hint}; give the folder that holds steps.zarr, or a run's"
         )
     with _without_warnings():
-        run = run_of(path)
+        run = StoredRun.at(path)
         store = storage.open(_store_path(path, run))
     try:
         summary = summarize(store, run, top=top, alpha=alpha)
@@ -80,14 +80,13 @@ def show_store(
     print_summary(summary, Console(width=width, soft_wrap=False))
 
 
-def _store_path(path: Path, run: RunFolder | None) -> Path:
+def _store_path(path: Path, run: StoredRun | None) -> Path:
     """The store itself, the one in a run's folder, or the one that a run learns from."""
     if (path / "store").is_dir():
         return path / "store"
-    if run is None or run.path != path:
+    if run is None or run.folder != path or run.store is None:
         return path
-    learnt: str | None = run.settings()["replay"]["store"]
-    return path if learnt is None else Path(learnt)
+    return run.store
 
 
 def _unit(text: str) -> float:

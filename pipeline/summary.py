@@ -15,7 +15,7 @@ from storage.commit_log import RECORD
 from storage.layout import FORMAT_VERSION, BehaviourKind, Ending, RowKind
 
 if TYPE_CHECKING:
-    from pipeline.run_folder import RunFolder
+    from pipeline.stored_run import StoredRun
     from storage import Store
     from storage.segment import SegmentInfo
 
@@ -94,7 +94,7 @@ class StoreSummary:
 
 
 def summarize(
-    store: Store, run: RunFolder | None = None, *, top: int = 10, alpha: float | None = None
+    store: Store, run: StoredRun | None = None, *, top: int = 10, alpha: float | None = None
 ) -> StoreSummary:
     """Reads `store`'s logs and overlays; see `summarize_overlays` for the other arguments."""
     records = _by_time([store.records(segment.id) for segment in store.segments])

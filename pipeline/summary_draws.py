@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.run_folder import RunFolder
-from storage.errors import ConfigError
+from pipeline.stored_run import StoredRun
 from storage.replay.admission import new_episodes, newest
 from storage.replay.priority_settings import PrioritySettings
 
 if TYPE_CHECKING:
     from storage import Store
 
-__all__ = ["DrawRule", "draw_rule", "run_of"]
-
+__all__ = ["DrawRule", "SegmentPriorities", "draw_rule"]
 
 _Mask = npt.NDArray[np.bool_]
 
@@ -74,38 +71,20 @@ class DrawRule:
         return [_inside(kept[kept[:, 0] == part.segment], part.rows) for part in parts]
 
 
-def run_of(path: Path) -> RunFolder | None:
-    """The run whose folder or own store is at `path`; None where no config.yaml is."""
-    folder = path.parent if path.name == "store" else path
-    run = RunFolder(folder)
-    return run if run.config.is_file() else None
-
-
-def draw_rule(run: RunFolder | None, overlay: str, alpha: float | None) -> DrawRule:
+def draw_rule(run: StoredRun | None, overlay: str, alpha: float | None) -> DrawRule:
     """The rule of the run that `overlay` belongs to; `alpha` given wins over its exponent."""
-    replay = _settings(run, overlay)
-    window = replay["window"] if replay and replay["forget"] == "oldest" else None
+    if run is not None and not run.draws_from(overlay):
+        run = None
+    window = None if run is None else run.window
     if alpha is not None:
         return DrawRule(alpha, "as given by --alpha", window)
-    if replay is None or run is None:
+    if run is None:
         why = "since no prioritized run's config.yaml is beside it; --alpha gives another"
         return DrawRule(PrioritySettings().alpha, f"the default {why}", None)
-    priorities = replay["priorities"]
-    applied = priorities["exponent"] == "priorities"
-    exponent = 1.0 if applied else float(priorities["alpha"])
-    held = f", whose priorities hold alpha {priorities['alpha']:g} already" if applied else ""
-    return DrawRule(exponent, f"by {run.config}{held}", window)
-
-
-def _settings(run: RunFolder | None, overlay: str) -> dict[str, Any] | None:
-    """The run's `replay` section, where it draws by the priorities of that overlay."""
-    if run is None:
-        return None
-    try:
-        replay: dict[str, Any] = run.settings()["replay"]
-    except ConfigError:
-        return None
-    return replay if replay["scheme"] != "uniform" and replay["overlay"] == overlay else None
+    held = run.priorities.exponent == "priorities"
+    exponent = 1.0 if held else run.priorities.alpha
+    already = f", whose priorities hold alpha {run.priorities.alpha:g} already" if held else ""
+    return DrawRule(exponent, f"by {run.config}{already}", window)
 
 
 def _entered(episodes: npt.NDArray[np.int64], part: SegmentPriorities) -> _Mask:

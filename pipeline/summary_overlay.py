@@ -15,7 +15,7 @@ from storage.overlay import is_overlay_name
 from storage.problems import damaged_segments
 
 if TYPE_CHECKING:
-    from pipeline.run_folder import RunFolder
+    from pipeline.stored_run import StoredRun
     from storage import Store
     from storage.overlay import Overlay
     from storage.segment import SegmentInfo
@@ -74,7 +74,7 @@ class OverlaySummary:
 
 
 def summarize_overlays(
-    store: Store, run: RunFolder | None, *, top: int, alpha: float | None
+    store: Store, run: StoredRun | None, *, top: int, alpha: float | None
 ) -> list[OverlaySummary]:
     """The overlays inside the store, then those that `run` keeps in its own folder.
 
@@ -82,7 +82,7 @@ def summarize_overlays(
     are listed for each, drawn by the exponent `alpha` instead of the run's where it is given.
     """
     found = [(name, None) for name in _names(store.path)]
-    roots = [] if run is None else [(name, run.path) for name in _names(run.path)]
+    roots = [] if run is None else [(name, run.folder) for name in _names(run.folder)]
     return [_overlay(store, name, root, run, top, alpha) for name, root in [*found, *roots]]
 
 
@@ -99,7 +99,7 @@ def _names(path: Path) -> list[str]:
 
 
 def _overlay(
-    store: Store, name: str, root: Path | None, run: RunFolder | None, top: int, alpha: float | None
+    store: Store, name: str, root: Path | None, run: StoredRun | None, top: int, alpha: float | None
 ) -> OverlaySummary:
     overlay = store.overlay(name, root=root)
     parts = [_Part.read(store, overlay, info) for info in readable_segments(store)]

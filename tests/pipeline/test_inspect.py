@@ -13,7 +13,7 @@ import pytest
 
 import storage
 from pipeline.inspect import main
-from pipeline.run_folder import RunFolder
+from pipeline.stored_run import StoredRun
 from pipeline.summary import Spread, summarize
 from pipeline.summary_draws import draw_rule
 from pipeline.summary_table import byte_text
@@ -175,10 +175,11 @@ def test_priorities_that_hold_alpha_already_are_drawn_in_proportion(tmp_path: Pa
         replay=ReplayConfig(scheme="pser", priorities=PRIORITY_PRESETS["dopamine"]),
     )
     save_config(config, tmp_path / "config.yaml")
-    rule = draw_rule(RunFolder(tmp_path), "main", None)
+    stored = StoredRun.at(tmp_path)
+    rule = draw_rule(stored, "main", None)
     assert (rule.exponent, rule.window) == (1.0, 2**18)
     assert rule.source.endswith("config.yaml, whose priorities hold alpha 0.5 already")
-    assert draw_rule(RunFolder(tmp_path), "other", None).source.startswith("the default")
+    assert draw_rule(stored, "other", None).source.startswith("the default")
     priority = np.array([3, 0.0, -0.0, 1, 9], np.float32)
     drawable = np.array([True, True, True, True, False])
     assert rule.probabilities(priority, drawable).tolist() == [0.75, 0, 0, 0.25, 0]

@@ -17,7 +17,7 @@ from training.cliffwalk.sampler import Sampler
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["save_errors", "save_updates"]
+__all__ = ["median_curve", "save_errors", "save_updates"]
 
 _SIZE: Final = (12.0, 5.6)
 _COLOURS: Final = {
@@ -48,7 +48,7 @@ def save_errors(records: Iterable[Record], path: Path) -> Path | None:
         panels = figure.subplots(1, 2, sharey=True)
         for axes, from_goal in zip(panels, (False, True), strict=True):
             for (label, members), pen in zip(groups.items(), pens, strict=True):
-                axes.plot(*_median_curve(members, from_goal), label=label, **pen)
+                axes.plot(*median_curve(members, from_goal), label=label, **pen)
             axes.set_xscale("log")
             axes.set_yscale("log")
             axes.axhline(1e-3, color="#9ca3af", linewidth=0.8)
@@ -90,7 +90,7 @@ def _draw_updates(
     axes.fill_between(sizes, low, high, color=pen["color"], alpha=0.15, linewidth=0)
 
 
-def _median_curve(members: Sequence[Record], from_goal: bool) -> tuple[Floats, Floats]:
+def median_curve(members: Sequence[Record], from_goal: bool) -> tuple[Floats, Floats]:
     """Median over trials of the error after 1, …, at points evenly spread over the decades.
 
     A finished trial stays where it ended. A trial's error holds until it is looked at again.

@@ -184,6 +184,19 @@ def test_bad_requests(words: list[str], message: str, tmp_path: Path) -> None:
     assert not (tmp_path / "study").exists()
 
 
+def test_its_help_is_light() -> None:
+    program = (
+        "import sys; from pipeline.cli import main; main(['cliffwalk', '--help'])\n"
+        "heavy = {'numpy', 'numba', 'torch', 'pyarrow', 'matplotlib', 'gymnasium'}\n"
+        "sys.exit(repr(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "--theorem" in done.stdout
+
+
 def test_somebody_else_s_folder_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("a run's")
     with pytest.raises(ConfigError, match=r"holds config\.yaml, so it is no folder of a Blind"):

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import storage
 from storage.errors import ConfigError
+from training.cliffwalk.memory import fill_store
 from training.cliffwalk.sampler import Sampler
 from training.cliffwalk.trial import Trial, check_interval
 
@@ -21,10 +24,83 @@ def medians(store: storage.Store, sampler: Sampler, seeds: int, **settings) -> t
     )
 
 
+@pytest.mark.parametrize(
+    ("sampler", "updates"),
+    [
+        (Sampler("pser-max"), 206),
+        (Sampler("pser-max", eta=0.0), 206),
+        (Sampler("pser-max", decay=0.8), 239),
+        (Sampler("pser-add"), 317),
+        (Sampler("pser-max", alpha=0.5), 334),
+        (Sampler("pser-add", alpha=0.5), 408),
+    ],
+    ids=lambda value: getattr(value, "label", None),
+)
+def test_updates_after_the_goal(
+    memories: dict[int, storage.Store], sampler: Sampler, updates: int
+) -> None:
+    """Medians of the reference, n = 8."""
+    assert medians(memories[8], sampler, 40)[1] == pytest.approx(updates, rel=0.1)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("n", [8, 12])
+def test_updates_after_the_goal_of_many_seeds(tmp_path: Path, n: int) -> None:
+    """Medians of the reference over 400 seeds; PER's spread wide."""
+    fill_store(tmp_path / "s", n)
+    column = {8: 0, 12: 1}[n]
+    expected = {
+        Sampler("per"): (642, 7098),
+        Sampler("pser-max"): (206, 460),
+        Sampler("pser-add"): (317, 818),
+        Sampler("pser-max", eta=0.0): (206, 458),
+    }
+    with storage.open(tmp_path / "s") as store:
+        for sampler, updates in expected.items():
+            found = medians(store, sampler, 400)[1]
+            assert found == pytest.approx(updates[column], rel=0.1), sampler.label
+
+
+def test_per_needs_more_than_pser_and_uniform_more_than_per(
+    memories: dict[int, storage.Store],
+) -> None:
+    store = memories[8]
+    per = medians(store, Sampler("per"), 60)[1]
+    assert per == pytest.approx(642, rel=0.2)
+    assert medians(store, Sampler("uniform"), 8)[1] > 7 * per
+
+
+def test_maximum_initial_priorities_make_pser_slower_than_per(
+    memories: dict[int, storage.Store],
+) -> None:
+    per = medians(memories[8], Sampler("per", "max"), 40)[0]
+    pser = medians(memories[8], Sampler("pser-max", "max"), 12)[0]
+    assert per == pytest.approx(849, rel=0.15)
+    assert pser == pytest.approx(5368, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "draws"),
+    [
+        (Sampler("per", epsilon=1e-9), 30.5),
+        (Sampler("pser-max", epsilon=1e-9), 13.55),
+        (Sampler("pser-max", epsilon=1e-9, eta=0.0), 7.28),
+        (Sampler("pser-max", epsilon=1e-9, eta=1.0), 23.7),
+    ],
+    ids=lambda value: getattr(value, "label", None),
+)
+def test_draws_with_learning_rate_one(
+    memories: dict[int, storage.Store], sampler: Sampler, draws: float
+) -> None:
+    """The theorem's setting with the error before the update: the reference's means, n = 4."""
+    outcomes = [Trial(4, sampler, seed=seed, step=1.0).play(memories[4]) for seed in range(300)]
+    found = [outcome.updates_after_goal + 1 for outcome in outcomes]
+    assert np.mean(found) == pytest.approx(draws, rel=0.06)
+
+
 def test_uniform_replay_needs_what_the_reference_needs(memories: dict[int, storage.Store]) -> None:
-    assert medians(memories[4], Sampler("uniform"), 300, start="normal")[0] == pytest.approx(
-        333, rel=0.15
-    )
+    found = medians(memories[4], Sampler("uniform"), 200, start="normal")[0]
+    assert found == pytest.approx(333, rel=0.15)
 
 
 def test_the_same_seed_gives_the_same_trial(memories: dict[int, storage.Store]) -> None:

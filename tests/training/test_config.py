@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from typing import get_args, get_type_hints
+
 import pytest
 
 from storage.errors import ConfigError
+from storage.replay.forgetting import ORDERS
 from storage.replay.priority_settings import PRIORITY_PRESETS
+from storage.replay.scheme import SCHEMES
 from training.config import (
     EnvironmentConfig,
     LoopConfig,
@@ -140,3 +144,9 @@ def test_impossible_schemes_and_priorities_are_named(tmp_path, settings, message
 def test_a_forgetting_order_is_checked_at_once():
     with pytest.raises(ConfigError, match=r"replay\.forget is 'x'; choose one of oldest, most_far"):
         ReplayConfig(forget="x")
+
+
+def test_settings_name_the_schemes_and_orders_that_replay_has():
+    hints = get_type_hints(ReplayConfig)
+    assert get_args(hints["scheme"]) == tuple(SCHEMES)
+    assert get_args(hints["forget"]) == tuple(ORDERS)

@@ -135,6 +135,34 @@ def test_three_hundred_steps_stay_finite(tmp_path, scheme, forget):
     assert 96 <= int(last["stored_steps"]) < 96 + 60
 
 
+def test_the_order_of_forgetting_decides_which_episodes_stay(tmp_path):
+    kept = {}
+    for forget in ORDERS:
+        run(config("per", "ReF-ER-1", forget, rounds=20), tmp_path / forget)
+        kept[forget] = as_arrays(state(tmp_path / forget)["view"])["episodes"][:, 1]
+    assert (np.diff(kept["oldest"]) == 1).all()
+    for forget in ORDERS[1:]:
+        assert (np.diff(kept[forget]) > 1).any(), forget
+    assert not np.array_equal(kept["most_far"], kept["largest_divergence"])
+
+
+def test_sequences_without_decay_and_floor_are_per(tmp_path):
+    """And with them they are not: the run's own settings reach the scheme."""
+    found = {}
+    for name, sequences in {
+        "none": SequenceSettings(decay=0.0, eta=0.0),
+        "decay": SequenceSettings(eta=0.0),
+        "floor": SequenceSettings(decay=0.0),
+    }.items():
+        run(config("pser max", "ER", "oldest", rounds=12, sequences=sequences), tmp_path / name)
+        found[name] = state(tmp_path / name)
+    run(config("per", "ER", "oldest", rounds=12), tmp_path / "per")
+    per = state(tmp_path / "per")
+    for name, each in found.items():
+        same = differences(per["parameters"], each["parameters"]) == []
+        assert same == (name == "none"), name
+
+
 @pytest.mark.parametrize("engine", ["eager", "compiled"])
 def test_other_engines_resume_prioritized_runs_bit_equal(tmp_path, engine):
     if engine == "compiled" and compiler_problem() is not None:

@@ -245,7 +245,7 @@ def test_the_smallest_errors_are_still_drawn(filler) -> None:
     view, steps, _ = opened(filler, epsilon=0.0, alpha=1.0)
     view.feed_back(batch_of(steps), priority_error=F4([0] * 6 + [tiny, 3 * tiny]))
     assert tree_weights(view).tolist() == [0.0] * 6 + [tiny, 3 * tiny]
-    rows = np.concatenate([view.sample(8).row for _ in range(500)]) - steps[0][1]
+    rows = np.concatenate([view.sample(8).row.copy() for _ in range(500)]) - steps[0][1]
     counts = np.bincount(rows, minlength=8)
     assert counts[:6].sum() == 0
     assert counts[7] / counts[6] == pytest.approx(3.0, rel=0.1)

@@ -34,6 +34,11 @@ class Change:
             return "slower"
         return "faster" if _beyond(self.new, self.old) else "same"
 
+    @property
+    def shown(self) -> bool:
+        """Figures of this run have a row; the many cells of tables only where something moved."""
+        return self.new is not None and (self.kind != "same" or "table" not in self.new)
+
     def row(self) -> str:
         """One row of the table."""
         if self.old is None or self.new is None:
@@ -87,7 +92,7 @@ def print_comparison(old: Sequence[Line], new: Sequence[Line]) -> int:
     found = changes(old, new)
     print(f"| figure | before: {_run(old)} | now: {_run(new)} | change | |")
     print("|---|---|---|---|---|")
-    print("\n".join(change.row() for change in found if change.kind != "gone"))
+    print("\n".join(change.row() for change in found if change.shown))
     gone = sum(change.kind == "gone" for change in found)
     if gone:
         print(f"\n{gone} figures of {old[0]['revision']} were not measured now")

@@ -16,6 +16,7 @@ from bench.cheetah import EPISODE
 from bench.effort import Effort
 from bench.figure import Figure
 from bench.own_buffer import FIELDS
+from bench.sampling import touch_pages
 from bench.timing import alternate, microseconds
 from storage.environment_spec import EnvironmentSpec
 from storage.store import Store
@@ -39,6 +40,7 @@ def measure(folder: Path, effort: Effort) -> list[Figure]:
         frame_store(folder / "store", _STEPS) as store,
         store.replay(window=_STEPS, seed=0, fields=FIELDS) as view,
     ):
+        touch_pages(view)
         width = (STACK + 1) * SIDE * SIDE
         frames = store.segment(0).array("observation")
         runs = frames[: len(frames) // (STACK + 1) * (STACK + 1)].reshape(-1, width)

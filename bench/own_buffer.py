@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.cheetah import EPISODE, Steps, spec
-from bench.sampling import filled_store
+from bench.sampling import filled_store, touch_pages
 from bench.transitions import PRIORITIES, Floats32
 from storage.episode_table import EpisodeRecord
 from storage.replay import ReplayView
@@ -77,6 +77,7 @@ def own_buffer(path: Path, count: int, scheme: str) -> Iterator[OwnBuffer]:
             store.replay(window=count, scheme=scheme, seed=0, fields=FIELDS) as view,
             store.writer(lanes=1, window=count) as writer,
         ):
+            touch_pages(view)
             yield OwnBuffer(view, writer)
 
 

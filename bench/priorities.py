@@ -12,7 +12,7 @@ from bench.cheetah import BATCH, spec
 from bench.effort import Effort
 from bench.figure import Figure
 from bench.own_buffer import FIELDS, set_priorities
-from bench.sampling import filled_store, row_bytes
+from bench.sampling import filled_store, row_bytes, touch_pages
 from bench.timing import Work, alternate, microseconds
 from bench.transitions import PRIORITIES
 from storage.replay import ReplayView
@@ -34,6 +34,8 @@ def measure(folder: Path, effort: Effort) -> list[Figure]:
             store.replay(_WINDOW, "per", fields=FIELDS, private=True) as per,
             store.replay(_WINDOW, "pser", sequences=DECAY, fields=FIELDS, private=True) as pser,
         ):
+            for view in (uniform, per, pser):
+                touch_pages(view)
             samples = alternate(
                 {
                     "uniform": microseconds(lambda: uniform.sample(BATCH)),

@@ -20,7 +20,14 @@ from storage.replay.batch import FIELDS
 from storage.store import Store
 from training.vracer import VRacer
 
-__all__ = ["feed_back_work", "filled_store", "gather_work", "measure", "row_bytes"]
+__all__ = [
+    "feed_back_work",
+    "filled_store",
+    "gather_work",
+    "measure",
+    "row_bytes",
+    "touch_pages",
+]
 
 _WINDOW = 2**18
 
@@ -32,6 +39,8 @@ def measure(folder: Path, effort: Effort) -> list[Figure]:
         store.replay(window=_WINDOW, seed=0) as view,
         store.replay(window=_WINDOW, seed=0, fields=VRacer.fields, private=True) as learning,
     ):
+        touch_pages(view)
+        touch_pages(learning)
         widths = row_bytes(view), row_bytes(learning)
         samples = alternate(
             {
@@ -71,6 +80,12 @@ def filled_store(path: Path, steps: int, spaces: EnvironmentSpec | None = None) 
             append_episode(writer, made_up)
     store.refresh()
     return store
+
+
+def touch_pages(view: ReplayView) -> None:
+    """Draws so often that hardly a page of the view's maps is touched for the first time later."""
+    for _ in range(view.n_steps >> 13):
+        view.sample(min(1024, view.n_steps))
 
 
 def row_bytes(view: ReplayView) -> int:

@@ -14,7 +14,7 @@ from bench.figure import Figure, Point
 from bench.memory import available_bytes, bytes_a_step
 from bench.own_buffer import FIELDS, set_priorities
 from bench.priorities import DECAY, errors_back_work
-from bench.sampling import feed_back_work, filled_store, gather_work, row_bytes
+from bench.sampling import feed_back_work, filled_store, gather_work, row_bytes, touch_pages
 from bench.timing import alternate, microseconds
 from storage.schema import make_schema
 from storage.store import Store
@@ -73,6 +73,7 @@ def fitting(windows: list[int], free: dict[str, int]) -> list[int]:
 def _replay(store: Store, window: int, effort: Effort) -> list[Figure]:
     """V-RACER's draw, uniform, and its feed-back of values."""
     with store.replay(window, seed=0, fields=VRacer.fields, private=True) as view:
+        touch_pages(view)
         width = row_bytes(view)
         samples = alternate(
             {
@@ -91,6 +92,8 @@ def _priorities(store: Store, window: int, effort: Effort) -> list[Figure]:
         store.replay(window, "per", fields=FIELDS, private=True) as per,
         store.replay(window, "pser", sequences=DECAY, fields=FIELDS, private=True) as pser,
     ):
+        touch_pages(per)
+        touch_pages(pser)
         width = row_bytes(per)
         samples = alternate(
             {

@@ -51,6 +51,18 @@ def test_the_table_names_what_became_slower(
     assert "another machine" not in shown
 
 
+def test_cells_of_tables_have_rows_where_something_moved(
+    line: Callable[..., Line], capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = [line("still", 1.0, table="t"), line("moved", 1.0, table="t"), line("act", 1.0)]
+    new = [line("still", 1.0, table="t"), line("moved", 2.0, table="t"), line("act", 1.0)]
+    assert print_comparison(old, new) == 1
+    shown = capsys.readouterr().out
+    assert "| moved | 1" in shown
+    assert "| act | 1" in shown
+    assert "still" not in shown
+
+
 def test_runs_of_one_revision_are_told_apart_and_quick_ones_from_full_ones(
     line: Callable[..., Line], capsys: pytest.CaptureFixture[str]
 ) -> None:

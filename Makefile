@@ -61,7 +61,7 @@ soak: $(READY) ## the tests that take minutes: kills, thousands of reopenings, l
 bench: $(READY) ## measure speed on an idle machine; COMPARE=OLD flags what became slower
 	@$(BIN)/python -m bench $(if $(COMPARE),--compare '$(COMPARE)')
 
-bench-quick: $(READY) ## the same in under 5 minutes: fewer repeats, no cost curves
+bench-quick: $(READY) ## the same in some 5 minutes: fewer repeats, no cost curves
 	@$(BIN)/python -m bench --quick $(if $(COMPARE),--compare '$(COMPARE)')
 
 clean: ## remove .venv and caches; runs/ stays

@@ -52,22 +52,27 @@ def _assert_equal_runs(straight: Path, resumed: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lanes", "kind", "stop"),
+    ("lanes", "kind", "stop", "scheme"),
     [
-        (1, "serial", 12),
-        (2, "serial", 12),
-        (2, "sync", 12),
-        (1, "serial", 4),
-        (1, "serial", 2),
-        (2, "sync", 1),
+        (1, "serial", 12, "uniform"),
+        (2, "serial", 12, "uniform"),
+        (2, "sync", 12, "uniform"),
+        (1, "serial", 4, "uniform"),
+        (1, "serial", 2, "uniform"),
+        (2, "sync", 1, "uniform"),
+        (2, "serial", 12, "per"),
+        (2, "sync", 12, "pser"),
+        (1, "serial", 2, "pser"),
     ],
 )
-def test_stopped_and_resumed_equals_straight(tmp_path, lanes, kind, stop):
+def test_stopped_and_resumed_equals_straight(tmp_path, lanes, kind, stop, scheme):
     """Twenty rounds and a partial last one straight, against stop, resume and the rest.
 
     Stopped before the first checkpoint that is due, it goes on from round 0.
     """
-    config = tiny_config(steps=20 * ROUND + 2, lanes=lanes, lane_kind=kind, checkpoint_rounds=4)
+    config = tiny_config(
+        steps=20 * ROUND + 2, lanes=lanes, lane_kind=kind, checkpoint_rounds=4, scheme=scheme
+    )
     run(config, tmp_path / "straight")
     if stop <= 2:
         _interrupted(config, tmp_path / "resumed", after_rounds=stop, resume=False)
@@ -117,8 +122,10 @@ def _interrupted(config, folder: Path, *, after_rounds: int, resume: bool) -> No
         trainer(config, folder).fit(module, data, ckpt_path=checkpoint, weights_only=True)
 
 
-def test_resuming_twice_after_dying_in_a_round_is_as_good_as_never_stopping(tmp_path):
-    config = tiny_config(rounds=20, lanes=2, checkpoint_rounds=4)
+@pytest.mark.parametrize("scheme", ["uniform", "per", "pser"])
+def test_resuming_twice_after_dying_in_a_round_is_as_good_as_never_stopping(tmp_path, scheme):
+    """Steps after the checkpoint leave priorities in rows that others then take."""
+    config = tiny_config(rounds=20, lanes=2, checkpoint_rounds=4, scheme=scheme)
     run(config, tmp_path / "straight")
     folder = tmp_path / "resumed"
     _interrupted(config, folder, after_rounds=10, resume=False)

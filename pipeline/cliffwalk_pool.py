@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any
 import storage
 from pipeline.cliffwalk_folder import CliffwalkFolder
 from pipeline.cliffwalk_record import Record
+from storage.errors import SharpwaveError
 from training.cliffwalk.memory import fill_store
 from training.cliffwalk.trial import Trial
 
@@ -88,10 +90,15 @@ def _workers(count: int) -> Iterator[ProcessPoolExecutor]:
             for _ in range(count):
                 executor.submit(os.getpid)
         yield executor
-    except BaseException:
+    except BaseException as error:
         for process in set(multiprocessing.active_children()) - before:
             process.terminate()
         executor.shutdown(cancel_futures=True)
+        if isinstance(error, BrokenProcessPool):
+            raise SharpwaveError(
+                "a process that played trials was killed, perhaps for want of memory; finished "
+                "trials are kept, and the same command with fewer --processes plays the rest"
+            ) from error
         raise
     executor.shutdown()
 

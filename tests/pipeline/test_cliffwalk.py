@@ -223,30 +223,52 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_an_interrupt_keeps_what_is_finished(tmp_path: Path, processes: int) -> None:
+    child = started(tmp_path, processes)
+    os.killpg(child.pid, signal.SIGINT)
+    _, stderr = child.communicate(timeout=60)
+    assert child.returncode == 130, stderr
+    kept = rows(tmp_path / "runs/cliffwalk/runs.parquet")
+    assert 1 <= len(kept) < 10000
+    assert f"{len(kept):,} of 10,000 trials are in runs/cliffwalk" in stderr
+    assert "the same command plays the rest" in stderr
+    assert "Traceback" not in stderr
+    assert len(CliffwalkFolder.at(tmp_path / "runs/cliffwalk").read()) == len(kept)
+    assert_gone(child.pid)
+
+
+def test_a_killed_worker_is_told(tmp_path: Path) -> None:
+    child = started(tmp_path, processes=2)
+    os.kill(workers_of(child.pid)[0], signal.SIGKILL)
+    _, stderr = child.communicate(timeout=60)
+    assert child.returncode == 2
+    (line,) = stderr.splitlines()
+    assert line.startswith("sharpwave: error: a process that played trials was killed")
+    assert rows(tmp_path / "runs/cliffwalk/runs.parquet")
+    assert_gone(child.pid)
+
+
+def started(folder: Path, processes: int) -> subprocess.Popen[str]:
+    """A long study in `folder`, of which some trials are finished."""
     options = ["--n=6", "--seeds=5000", "--samplers=per", f"--processes={processes}"]
-    command = [sys.executable, "-m", "pipeline.cli", "cliffwalk", *options]
     child = subprocess.Popen(
-        command,
-        cwd=tmp_path,
+        [sys.executable, "-m", "pipeline.cli", "cliffwalk", *options],
+        cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
-    folder = tmp_path / "runs/cliffwalk"
-    while not (folder / "runs.parquet").exists():
+    while not (folder / "runs/cliffwalk/runs.parquet").exists():
         assert child.poll() is None
         time.sleep(0.02)
-    os.killpg(child.pid, signal.SIGINT)
-    _, stderr = child.communicate(timeout=60)
-    assert child.returncode == 130, stderr
-    kept = rows(folder / "runs.parquet")
-    assert 1 <= len(kept) < 10000
-    assert f"{len(kept):,} of 10,000 trials are in runs/cliffwalk" in stderr
-    assert "the same command plays the rest" in stderr
-    assert "Traceback" not in stderr
-    assert len(CliffwalkFolder.at(folder).read()) == len(kept)
-    assert_gone(child.pid)
+    return child
+
+
+def workers_of(pid: int) -> list[int]:
+    """Children of a process that multiprocessing spawned to work."""
+    listed = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    commands = {int(child): Path(f"/proc/{child}/cmdline").read_bytes() for child in listed}
+    return [child for child, command in commands.items() if b"spawn_main" in command]
 
 
 def assert_gone(group: int) -> None:

@@ -64,21 +64,22 @@ class PriorityModel:
         return raised(float(priority), self.settings.alpha if own else 1.0)
 
     def enter(self, episode: Lived, errors: Any = None) -> None:
-        """The initial priorities of an arriving episode; stored ones stand."""
-        known = [self.priority[step] for step in episode.steps if step in self.priority]
+        self.enter_all([episode], errors)
+
+    def enter_all(self, arriving: list[Lived], errors: Any = None) -> None:
+        """The initial priorities of episodes that arrive together; stored ones stand."""
+        steps = [step for episode in arriving for step in episode.steps]
+        known = [self.priority[step] for step in steps if step in self.priority]
         self.largest = max([self.largest, *map(float, known)])
-        self.episodes.append(episode)
+        self.episodes += arriving
         start = self.initial()
-        fresh = []
-        for t, step in enumerate(episode.steps):
-            if step in self.priority:
-                continue
-            given = self.settings.initial == "current_td" and errors is not None
-            self.priority[step] = self.new(errors[t]) if given else F4(start)
-            self.largest = max(self.largest, float(self.priority[step]))
-            fresh.append(step)
+        given = self.settings.initial == "current_td" and errors is not None
+        fresh = [t for t, step in enumerate(steps) if step not in self.priority]
+        for t in fresh:
+            self.priority[steps[t]] = self.new(errors[t]) if given else F4(start)
+            self.largest = max(self.largest, float(self.priority[steps[t]]))
         if self.sequences is not None and self.sequences.decay_on_insert:
-            self.decay(fresh)
+            self.decay([steps[t] for t in fresh])
 
     def initial(self) -> float:
         if self.settings.initial == "constant":
@@ -163,6 +164,12 @@ def steps_of(record: Any) -> list[Identity]:
 
 def identities(batch: Batch) -> list[Identity]:
     return list(zip(batch.segment.tolist(), batch.row.tolist(), strict=True))
+
+
+def view_steps(view: ReplayView) -> list[tuple[int, int]]:
+    """The window's steps, oldest first."""
+    rows = view._window.identities()
+    return [(int(s), int(start) + t) for s, _, start, length in rows for t in range(length)]
 
 
 def priorities(view: ReplayView, steps: Any) -> np.ndarray:

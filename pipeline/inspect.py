@@ -48,12 +48,11 @@ def main(arguments: Sequence[str]) -> int:
 def show_store(
     path: Path, *, as_json: bool = False, top: int = 10, alpha: float | None = None
 ) -> None:
-    """Prints the summary of the store at `path`, or of the store of the run in folder `path`.
+    """Prints the summary of the store at `path`, or of the one of the run in the folder `path`.
 
     What the store lacks is told by the summary alone, not by warnings, too.
     """
     import storage
-    from pipeline.stored_run import StoredRun
     from pipeline.summary import summarize
 
     if not path.exists():
@@ -62,10 +61,11 @@ def show_store(
             f"there is no store {path}{hint}; give the folder that holds steps.zarr, or a run's"
         )
     with _without_warnings():
-        run = StoredRun.at(path)
-        store = storage.open(_store_path(path, run))
+        learner = _learner(path)
+        inside = path / "store" if (path / "store").is_dir() else path
+        store = storage.open(inside if learner is None else learner.store or inside)
     try:
-        summary = summarize(store, run, top=top, alpha=alpha)
+        summary = summarize(store, learner, top=top, alpha=alpha)
     finally:
         store.close()
     if as_json:
@@ -80,13 +80,12 @@ def show_store(
     print_summary(summary, Console(width=width, soft_wrap=False))
 
 
-def _store_path(path: Path, run: StoredRun | None) -> Path:
-    """The store itself, the one in a run's folder, or the one that a run learns from."""
-    if (path / "store").is_dir():
-        return path / "store"
-    if run is None or run.folder != path or run.store is None:
-        return path
-    return run.store
+def _learner(path: Path) -> StoredRun | None:
+    """The run in the folder `path`, if it learns from a store that is not its own."""
+    from pipeline.stored_run import StoredRun
+
+    run = None if (path / "store").is_dir() else StoredRun.at(path)
+    return run if run is not None and run.folder == path and run.store is not None else None
 
 
 def _unit(text: str) -> float:

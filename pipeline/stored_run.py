@@ -38,9 +38,9 @@ class StoredRun:
             return cls(folder, {}, PrioritySettings())
 
     @property
-    def config(self) -> Path:
-        """The file of settings."""
-        return self.folder / "config.yaml"
+    def name(self) -> str:
+        """The folder's name."""
+        return self.folder.resolve().name
 
     @property
     def store(self) -> Path | None:

@@ -94,7 +94,7 @@ class StoreSummary:
 
 
 def summarize(
-    store: Store, run: StoredRun | None = None, *, top: int = 10, alpha: float | None = None
+    store: Store, learner: StoredRun | None = None, *, top: int = 10, alpha: float | None = None
 ) -> StoreSummary:
     """Reads `store`'s logs and overlays; see `summarize_overlays` for the other arguments."""
     records = _by_time([store.records(segment.id) for segment in store.segments])
@@ -116,7 +116,7 @@ def summarize(
         lengths=Spread.of(records["length"]),
         endings={e.name.lower(): int((records["ending"] == e).sum()) for e in Ending},
         segments=[_segment(store, info) for info in store.segments],
-        overlays=summarize_overlays(store, run, top=top, alpha=alpha),
+        overlays=summarize_overlays(store, learner, top=top, alpha=alpha),
         disk_bytes=disk_use(store.path),
         problems=store.problems(),
     )

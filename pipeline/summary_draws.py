@@ -84,7 +84,7 @@ def draw_rule(run: StoredRun | None, overlay: str, alpha: float | None) -> DrawR
     held = run.priorities.exponent == "priorities"
     exponent = 1.0 if held else run.priorities.alpha
     already = f", whose priorities hold alpha {run.priorities.alpha:g} already" if held else ""
-    return DrawRule(exponent, f"by {run.config}{already}", window)
+    return DrawRule(exponent, f"by {run.name}/config.yaml{already}", window)
 
 
 def _entered(episodes: npt.NDArray[np.int64], part: SegmentPriorities) -> _Mask:

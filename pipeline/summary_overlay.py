@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.stored_run import StoredRun
 from pipeline.summary_draws import DrawRule, draw_rule
 from storage.layout import RowKind
 from storage.overlay import is_overlay_name
 from storage.problems import damaged_segments
 
 if TYPE_CHECKING:
-    from pipeline.stored_run import StoredRun
     from storage import Store
     from storage.overlay import Overlay
     from storage.segment import SegmentInfo
@@ -74,16 +74,24 @@ class OverlaySummary:
 
 
 def summarize_overlays(
-    store: Store, run: StoredRun | None, *, top: int, alpha: float | None
+    store: Store, learner: StoredRun | None, *, top: int, alpha: float | None
 ) -> list[OverlaySummary]:
-    """The overlays inside the store, then those that `run` keeps in its own folder.
+    """The overlays inside the store, then those of a run that learns from it, in its own folder.
 
-    `run` is the run whose store this is, or that learns from it; at most `top` steps by priority
-    are listed for each, drawn by the exponent `alpha` instead of the run's where it is given.
+    At most `top` steps by priority are listed for each. They are drawn by the settings of the run
+    that the store belongs to, or of `learner`, or by the exponent `alpha` where it is given.
     """
-    found = [(name, None) for name in _names(store.path)]
-    roots = [] if run is None else [(name, run.folder) for name in _names(run.folder)]
-    return [_overlay(store, name, root, run, top, alpha) for name, root in [*found, *roots]]
+    owner = StoredRun.at(store.path)
+    found = [
+        _overlay(store, name, None, draw_rule(owner, name, alpha), top)
+        for name in _names(store.path)
+    ]
+    if learner is not None:
+        found += [
+            _overlay(store, name, learner.folder, draw_rule(learner, name, alpha), top)
+            for name in _names(learner.folder)
+        ]
+    return found
 
 
 def readable_segments(store: Store) -> list[SegmentInfo]:
@@ -99,7 +107,7 @@ def _names(path: Path) -> list[str]:
 
 
 def _overlay(
-    store: Store, name: str, root: Path | None, run: StoredRun | None, top: int, alpha: float | None
+    store: Store, name: str, root: Path | None, rule: DrawRule, top: int
 ) -> OverlaySummary:
     overlay = store.overlay(name, root=root)
     parts = [_Part.read(store, overlay, info) for info in readable_segments(store)]
@@ -111,7 +119,7 @@ def _overlay(
         far_steps=far,
         far_fraction=far / steps if steps else None,
         drawn=sum(part.drawn for part in parts),
-        priorities=_priorities(store, parts, draw_rule(run, name, alpha), top),
+        priorities=_priorities(store, parts, rule, top),
     )
 
 

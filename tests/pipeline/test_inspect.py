@@ -111,7 +111,7 @@ def test_a_run_s_steps_are_told_by_its_own_settings(
     window = kept_window(Path("runs/pser"), "OnlineExperience")
     assert priorities["rule"] == {
         "exponent": 0.6,
-        "source": "by runs/pser/config.yaml",
+        "source": "by pser/config.yaml",
         "window": 400,
     }
     assert priorities["steps"] == len(window) < 900
@@ -161,7 +161,12 @@ def test_a_run_that_learns_from_a_store_tells_its_own_overlay(
     monkeypatch.chdir(prioritized)
     collector, own = told(f"runs/{name}", capsys=capsys)
     assert (collector["folder"], own["folder"]) == (None, f"runs/{name}")
+    assert collector["priorities"]["rule"]["source"] == "by pser/config.yaml"
+    check_top(
+        collector["priorities"]["top"], kept_window(Path("runs/pser"), "OnlineExperience"), 0.6
+    )
     rule = own["priorities"]["rule"]
+    assert rule["source"] == f"by {name}/config.yaml"
     assert (rule["exponent"], rule["window"]) == (alpha, window)
     check_top(own["priorities"]["top"], kept_window(Path("runs", name), "OfflineExperience"), alpha)
     assert own["drawn"] == 64 * 16
@@ -200,7 +205,7 @@ def test_steps_by_priority_for_people(
     text = capsys.readouterr().out
     assert "probability: p^0.6 over its sum" in text
     assert "in the window of 400" in text
-    assert "exponent by runs/pser/config.yaml" in text
+    assert "exponent by pser/config.yaml" in text
     assert max(len(line) for line in text.splitlines()) <= width
     (head,) = [i for i, line in enumerate(text.splitlines()) if "times drawn" in line]
     lines = text.splitlines()[head + 2 : head + 6]

@@ -96,7 +96,7 @@ class NStep:
     ) -> None:
         self._n, self._discount = _checked(n, discount)
         self._window, schema = view._window, view._schema
-        self._observations = Observations(schema, self._window)
+        self._observations = Observations(view)
         self._lives = _NO_COLUMN
         if stop_at_life_loss:
             if not schema.life_loss:

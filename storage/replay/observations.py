@@ -4,33 +4,46 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from storage.errors import SamplingError
 from storage.replay.batch import FieldPlan
 from storage.replay.gather import copy_rows
 from storage.replay.stacks import gather_stacks
+from storage.replay.window import resolve
 
 if TYPE_CHECKING:
     from storage.kernel import Integers
     from storage.replay.batch import Batch, Values
+    from storage.replay.values import WindowValues
     from storage.replay.window import Window
-    from storage.schema import Schema
 
-__all__ = ["Observations"]
+__all__ = ["Observations", "segment_slots"]
 
 
 class Observations:
-    """Copies observations out of a window into arrays that are used again."""
+    """Copies observations out of a view's window, into arrays that are used again.
 
-    def __init__(self, schema: Schema, window: Window) -> None:
-        self._window = window
-        self._plan = FieldPlan(schema, ["observation"])
+    They are laid out like a batch's: [k, …], of stacked frames whole stacks, a dict where the space
+    is nested. Valid until the next call.
+    """
+
+    def __init__(self, view: WindowValues) -> None:
+        self._window = view._window
+        self._plan = FieldPlan(view._schema, ["observation"])
         self._size = -1
         self._buffers: tuple[Batch, Integers, Integers] | None = None
 
-    def at(self, slots: Integers, rows: Integers) -> Values:
-        """Observations [k, …] at rows of the window, steps or closing rows, by segment slot.
+    def of(self, segment: Integers, row: Integers) -> Values:
+        """Observations of steps by identity, int64 [k]; of an episode's last one at row + 1.
 
-        They are laid out like a batch's, and valid until the next call.
+        Raises SamplingError if a row is not in the window.
         """
+        segment, row = np.asarray(segment, np.int64), np.asarray(row, np.int64)
+        return self.at(segment_slots(self._window, segment, row), row)
+
+    def at(self, slots: Integers, rows: Integers) -> Values:
+        """Observations at rows of the window, steps or closing rows, by segment slot."""
         window = self._window
         batch, plan, stacks = self._room(rows.size)
         copy_rows(window.segments.table, slots, rows, plan)
@@ -46,3 +59,16 @@ class Observations:
             self._buffers = batch, plan, self._plan.stack_plan(batch, place)
             self._size = size
         return self._buffers
+
+
+def segment_slots(window: Window, segment: Integers, row: Integers) -> Integers:
+    """Segment slots of rows (steps or closing rows); SamplingError if one is not in the window."""
+    slots = np.empty(row.shape, np.int64)
+    missing = resolve(window.segments.table, window.segments.slot_of, segment, row, slots)
+    if missing:
+        first = int(np.argmax(slots < 0))
+        raise SamplingError(
+            f"{missing} of {row.size} steps are not in the window, the first one at position "
+            f"{first}: segment {segment[first]}, row {row[first]}"
+        )
+    return slots

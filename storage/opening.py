@@ -47,8 +47,15 @@ def create(
 
     ``behaviour`` is the family of the policies' distributions ("gaussian", "categorical",
     "unknown"; default by the action space); ``info`` maps info keys that are kept to a dtype or
-    (dtype, shape); ``life_loss`` adds the ``life_lost`` column. Raises StoreExistsError when
-    something is there, UnsupportedSpaceError naming a space that has no column layout.
+    (dtype, shape); ``life_loss`` adds the ``life_lost`` column.
+
+    ``frame_stack`` says that the environment's observations are stacks of that many frames, oldest
+    first on the first axis of every part: rows then hold the newest frame alone, and episodes and
+    batches show whole stacks again. ``first_stack_padding`` is what stands before an episode's
+    first frame: "zero" (ALE's vector environments) or "repeat" (gymnasium's FrameStackObservation).
+
+    Raises StoreExistsError when something is there, UnsupportedSpaceError naming a space that has
+    no column layout, ConfigError for settings that cannot be.
     """
     schema = make_schema(
         env_spec.observation_space,

@@ -16,6 +16,7 @@ __all__ = ["SAMPLERS", "Initial", "Sampler"]
 
 SAMPLERS: Final = ("uniform", "oracle", "per", "pser-max", "pser-add")
 Initial = Literal["epsilon", "max"]
+EPSILON: Final = 1e-6
 FIELDS: Final = ("observation", "action", "reward", "next_observation", "terminated")
 
 
@@ -38,7 +39,7 @@ class Sampler:
 
     name: str
     initial: Initial = "epsilon"
-    epsilon: float = 1e-6
+    epsilon: float = EPSILON
     alpha: float = 1.0
     decay: float = 0.4
     eta: float = 0.7
@@ -70,13 +71,15 @@ class Sampler:
 
     @property
     def label(self) -> str:
-        """Name and settings, as a table shows them."""
+        """Name and settings, as a table shows them; no other sampler has the same."""
         parts = [self.name.upper().replace("-", " ") if self.prioritized else self.name]
         if self.sequential:
             parts.append(f"ρ {self.decay:g}, W {self.window}, η {self.eta:g}")
         if self.prioritized:
             parts += [f"α {self.alpha:g}"] if self.alpha != 1.0 else []
-            parts.append(f"from {'max' if self.initial == 'max' else format(self.epsilon, 'g')}")
+            parts.append("from max" if self.initial == "max" else f"from {self.epsilon:g}")
+            unusual = self.initial == "max" and self.epsilon != EPSILON
+            parts += [f"ε {self.epsilon:g}"] if unusual else []
         return ", ".join(parts)
 
     def priorities(self) -> PrioritySettings:

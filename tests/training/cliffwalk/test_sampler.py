@@ -13,6 +13,7 @@ from training.cliffwalk.sampler import SAMPLERS, Sampler
         (Sampler("oracle"), "oracle"),
         (Sampler("per"), "PER, from 1e-06"),
         (Sampler("per", "max", alpha=0.5), "PER, α 0.5, from max"),
+        (Sampler("per", "max", epsilon=1e-3), "PER, from max, ε 0.001"),
         (Sampler("pser-max"), "PSER MAX, ρ 0.4, W 5, η 0.7, from 1e-06"),
         (Sampler("pser-add", eta=0.0), "PSER ADD, ρ 0.4, W 5, η 0, from 1e-06"),
     ],

@@ -245,6 +245,18 @@ def test_a_longer_budget_stretches_the_weights_exponent(tmp_path):
         assert exponent == pytest.approx(0.4 + 0.6 * min((draw - 1) / planned[draw], 1.0))
 
 
+@pytest.mark.parametrize(("ratio", "planned"), [(1.0, 92), (0.5, 46)])
+def test_an_open_number_of_draws_is_that_of_the_planned_updates(tmp_path, ratio, planned):
+    """Bit for bit: the weights that multiply gradients have that exponent."""
+    found = {}
+    for draws in (None, planned, planned + 1):
+        priorities = PrioritySettings(beta_draws=draws)
+        own = config("per", "ER", "oldest", rounds=12, ratio=ratio, priorities=priorities)
+        found[draws] = run(own, tmp_path / str(draws)).state_dict()
+    assert differences(found[None], found[planned]) == []
+    assert differences(found[None], found[planned + 1]) != []
+
+
 def test_a_given_number_of_draws_is_kept(tmp_path):
     fixed = PrioritySettings(beta_draws=50)
     run(config("per", "ReF-ER", "oldest", rounds=17, priorities=fixed), tmp_path)

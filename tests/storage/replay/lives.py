@@ -46,7 +46,7 @@ class Lives:
         return record, Lived(record.segment, record.start, [bool(flag) for flag in lost])
 
     def view(self, window: int = 10_000, **options: Any) -> ReplayView:
-        return ReplayView(self.store, window=window, scheme="pser", **options)
+        return ReplayView(self.store, window=window, **{"scheme": "pser", **options})
 
     def close(self) -> None:
         self.writer.close()

@@ -86,7 +86,7 @@ class PriorityModel:
             return self.settings.initial_constant
         if self.settings.initial == "max_current":
             here = [self.priority.get(step, F4(0)) for step in self.steps()]
-            return float(max(here)) or self.settings.initial_constant
+            return float(max(here, default=F4(0))) or self.settings.initial_constant
         return self.largest
 
     def feed_back(self, steps: list[Identity], errors: Any) -> int:

@@ -88,7 +88,6 @@ class VRacer(ReplayAgent):
         settings = config.agent
         leaves = flatten_space(spec.observation_space, "observation")
         observation_size = _size(leaves)
-        self._observations = tuple(leaf.name for leaf in leaves)
         action_size = _size(flatten_space(spec.action_space, "action"))
         self.network = VRacerNetwork(
             observation_size,
@@ -245,7 +244,7 @@ class VRacer(ReplayAgent):
         if any_truncated(batch.truncated, batch.terminated):
             where = np.flatnonzero(batch.truncated & ~batch.terminated)
             segment, row = batch.segment[where], batch.row[where] + 1
-            final = {name: view.read(name, segment, row) for name in self._observations}
+            final = view.observe(segment, row)
             view.refresh_bootstrap(batch, where, self.actor.values(flat_rows(final)))
 
     def _move_scales(self, view: ReplayView, bound: float) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from storage.replay.batch import Batch
     from storage.replay.feedback import Feedback
+    from storage.replay.n_step import NStep, NStepReturns
     from storage.replay.priority_settings import (
         PRIORITY_PRESETS,
         PrioritySettings,
@@ -27,6 +28,8 @@ __all__ = [
     "PRIORITY_PRESETS",
     "Batch",
     "Feedback",
+    "NStep",
+    "NStepReturns",
     "PrioritySettings",
     "RefreshChunk",
     "ReplayView",
@@ -41,6 +44,8 @@ _HOMES = {
     "PRIORITY_PRESETS": "priority_settings",
     "Batch": "batch",
     "Feedback": "feedback",
+    "NStep": "n_step",
+    "NStepReturns": "n_step",
     "PrioritySettings": "priority_settings",
     "RefreshChunk": "refresh",
     "ReplayView": "view",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from storage.errors import SamplingError
 from storage.kernel import Index, Integers, Integers32, kernel
 from storage.replay.tables import LENGTH, MASK, SEGMENT, SEGMENT_ID, START, owner
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from storage.replay.batch import Batch
     from storage.replay.window import Window
 
-__all__ = ["locate"]
+__all__ = ["locate", "segment_slots"]
 
 
 @kernel
@@ -54,19 +55,45 @@ def _locate(
     return found
 
 
+@kernel
+def _resolve(
+    segments: Integers, slot_of: Integers32, segment: Integers, row: Integers, slots: Integers
+) -> Index:
+    """Segment slots of identities (steps or closing rows); gives how many are not in the window."""
+    missing = 0
+    for i in range(segment.size):
+        slots[i] = owner(segments, slot_of, segment[i], row[i])[0]
+        missing += slots[i] < 0
+    return missing
+
+
 def locate(window: Window, batch: Batch) -> tuple[Integers, int]:
     """Keys of a batch's steps, int64 [B], and how many of them are in the window.
 
     A key is (episode slot << 32 | t), or -1 for a step that has left (or a closing row).
     """
     keys = np.empty(len(batch), np.int64)
+    position = batch.position if batch.has("position") else np.zeros(keys.size, np.int64)
     found = _locate(
         window.episodes,
         window.segments.table,
         window.segments.slot_of,
         window.steps,
         window.ends,
-        (batch.segment, batch.row, batch.position),
+        (batch.segment, batch.row, position),
         keys,
     )
     return keys, int(found)
+
+
+def segment_slots(window: Window, segment: Integers, row: Integers) -> Integers:
+    """Segment slots of rows (steps or closing rows); SamplingError if one is not in the window."""
+    slots = np.empty(row.shape, np.int64)
+    missing = _resolve(window.segments.table, window.segments.slot_of, segment, row, slots)
+    if missing:
+        first = int(np.argmax(slots < 0))
+        raise SamplingError(
+            f"{missing} of {row.size} steps are not in the window, the first one at position "
+            f"{first}: segment {segment[first]}, row {row[first]}"
+        )
+    return slots

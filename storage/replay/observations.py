@@ -6,19 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from storage.errors import SamplingError
 from storage.replay.batch import FieldPlan
 from storage.replay.gather import copy_rows
+from storage.replay.locate import segment_slots
 from storage.replay.stacks import gather_stacks
-from storage.replay.window import resolve
 
 if TYPE_CHECKING:
     from storage.kernel import Integers
     from storage.replay.batch import Batch, Values
     from storage.replay.values import WindowValues
-    from storage.replay.window import Window
 
-__all__ = ["Observations", "segment_slots"]
+__all__ = ["Observations"]
 
 
 class Observations:
@@ -59,16 +57,3 @@ class Observations:
             self._buffers = batch, plan, self._plan.stack_plan(batch, place)
             self._size = size
         return self._buffers
-
-
-def segment_slots(window: Window, segment: Integers, row: Integers) -> Integers:
-    """Segment slots of rows (steps or closing rows); SamplingError if one is not in the window."""
-    slots = np.empty(row.shape, np.int64)
-    missing = resolve(window.segments.table, window.segments.slot_of, segment, row, slots)
-    if missing:
-        first = int(np.argmax(slots < 0))
-        raise SamplingError(
-            f"{missing} of {row.size} steps are not in the window, the first one at position "
-            f"{first}: segment {segment[first]}, row {row[first]}"
-        )
-    return slots

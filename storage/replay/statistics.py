@@ -135,8 +135,8 @@ def window_statistics(schema: Schema, window: Window) -> WindowStatistics:
                 mean.reshape(-1),
                 variance.reshape(-1),
             )
-        means[leaf.name.removeprefix("observation.")] = mean
-        variances[leaf.name.removeprefix("observation.")] = variance
+        means[leaf.name.removeprefix("observation.")] = np.broadcast_to(mean, leaf.shape)
+        variances[leaf.name.removeprefix("observation.")] = np.broadcast_to(variance, leaf.shape)
     table = window.segments.table
     square = mean_square_reward(window.episodes, table, window.steps, window.ends)
     nested = tuple(means) != ("observation",)

@@ -9,12 +9,13 @@ import numpy as np
 
 from storage.errors import EmptyViewError, SamplingError
 from storage.replay.admission import acting_errors, new_episodes, newest
-from storage.replay.batch import Array, Batch, FieldPlan, plan_row
+from storage.replay.batch import Array, Batch, FieldPlan, Values, plan_row
 from storage.replay.buffers import BatchBuffers, Buffers
 from storage.replay.feedback import Feedback, checked
 from storage.replay.forgetting import checked_order, next_to_leave
 from storage.replay.gather import copy_rows, gather_steps
-from storage.replay.locate import locate
+from storage.replay.locate import locate, segment_slots
+from storage.replay.observations import Observations
 from storage.replay.priority_settings import PrioritySettings, SequenceSettings
 from storage.replay.private_overlay import PrivateOverlay
 from storage.replay.scheme import build_scheme
@@ -23,7 +24,7 @@ from storage.replay.snapshot import load_view, view_state
 from storage.replay.stacks import gather_stacks
 from storage.replay.tables import FIXED_COLUMNS
 from storage.replay.values import NOTHING, WindowValues
-from storage.replay.window import Window, resolve
+from storage.replay.window import Window
 from storage.segment import MappedSegment
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ class ReplayView(WindowValues):
             "sequences": sequences or SequenceSettings(),
         }
         self._scheme = build_scheme(window=self._window, seed=self._seed, **self._rules)
+        self._observations = Observations(self)
         self._consumed: dict[int, int] = {}
         self._buffers = BatchBuffers(self._plan, self._segments.column)
         self._published = time.monotonic()
@@ -214,14 +216,7 @@ class ReplayView(WindowValues):
         except KeyError:
             raise SamplingError(f"there is no column {column!r} in this store") from None
         segment, row = np.asarray(segment, np.int64), np.asarray(row, np.int64)
-        slots = np.empty(row.shape, np.int64)
-        missing = resolve(self._segments.table, self._segments.slot_of, segment, row, slots)
-        if missing:
-            first = int(np.argmax(slots < 0))
-            raise SamplingError(
-                f"{missing} of {row.size} steps are not in the window, the first one at position "
-                f"{first}: segment {segment[first]}, row {row[first]}"
-            )
+        slots = segment_slots(self._window, segment, row)
         target = np.empty((row.size, *shape), dtype) if out is None else out
         if (
             target.dtype != dtype
@@ -235,6 +230,14 @@ class ReplayView(WindowValues):
         plan = np.array([plan_row(self._segments.column(column), target)], np.int64)
         copy_rows(self._segments.table, slots, row, plan)
         return target
+
+    def observe(self, segment: Integers, row: Integers) -> Values:
+        """What the environment showed at identities in the window, laid out as in a batch.
+
+        At row + 1 of an episode's last step: its final observation. Of stacked frames whole stacks.
+        The arrays are valid until the next call. SamplingError if an identity is not there.
+        """
+        return self._observations.of(segment, row)
 
     def feed_back(
         self,

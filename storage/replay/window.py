@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from storage.kernel import Index, Integers, Integers32, kernel, store_i4
+from storage.kernel import Index, Integers, kernel, store_i4
 from storage.replay.tables import (
     ADMISSION,
     EPISODE_FIELDS,
@@ -24,13 +24,12 @@ from storage.replay.tables import (
     SEGMENT,
     SEGMENT_ID,
     START,
-    owner,
 )
 
 if TYPE_CHECKING:
     from storage.replay.segment_table import SegmentTable
 
-__all__ = ["Window", "list_rows", "resolve"]
+__all__ = ["Window", "list_rows"]
 
 
 @kernel
@@ -100,18 +99,6 @@ def _list_episodes(episodes: Integers, steps: Integers, ends: Integers, order: I
     for k in range(order.size):
         order[k] = steps[position & (steps.size - 1)] >> 32
         position += episodes[order[k], LENGTH]
-
-
-@kernel
-def resolve(
-    segments: Integers, slot_of: Integers32, segment: Integers, row: Integers, slots: Integers
-) -> Index:
-    """Segment slots of identities (steps or closing rows); gives how many are not in the window."""
-    missing = 0
-    for i in range(segment.size):
-        slots[i] = owner(segments, slot_of, segment[i], row[i])[0]
-        missing += slots[i] < 0
-    return missing
 
 
 @kernel

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
+
+import numpy as np
 
 from bench.bare_gather import BareGather
 from bench.cheetah import EPISODE
 from bench.cycles import Cycle, cycles
 from bench.effort import Effort
-from bench.figure import Cell, Figure, Spread
+from bench.figure import Cell, Figure
 from bench.own_buffer import FIELDS, OwnBuffer, own_buffer
 from bench.peer_buffers import PRIORITIZED, UNIFORM, Buffer, Maker, installed
 from bench.sampling import row_bytes
@@ -20,11 +22,15 @@ from bench.transitions import Transitions
 
 __all__ = ["compare", "measure"]
 
+Part = Literal["draw", "update", "both"]
+"""What of a `Cycle` a cell shows."""
+
 EXPONENTS: Final = (18, 20)
 """Steps in a full buffer, as powers of two."""
 BATCHES: Final = (32, 256, 1024)
 _TARGETS: Final = {(20, 256): 0.4}
 """At most so many times the fastest peer's time, by exponent and batch: 2.5 times as fast."""
+_PARTS: Final[tuple[Part, ...]] = ("draw", "update", "both")
 _BARE = "bare gather of packed rows"
 _SCHEMES: Final[dict[str, Mapping[str, Maker]]] = {"per": PRIORITIZED, "uniform": UNIFORM}
 _TITLES: Final = {"per": "prioritized", "uniform": "uniform"}
@@ -51,13 +57,13 @@ def compare(
         print(f"  {table}: {name} is left out: {reason}", file=sys.stderr)
     with own_buffer(path, len(transitions), scheme) as ours:
         width = row_bytes(ours.view)
-        comparison = _Comparison(
-            table, ours, peers, {"fields": FIELDS, "row_bytes": width, "left_out": left_out}
-        )
+        details = {"fields": FIELDS, "row_bytes": width, "left_out": left_out}
+        comparison = _Comparison(table, ours, peers, details)
         bare = BareGather(len(transitions), width)
+        parts: Sequence[Part] = _PARTS if scheme == "per" else ("draw",)
         figures = []
         for batch in batches:
-            figures += comparison.drawing(batch, bare, effort.repeats(100))
+            figures += comparison.drawing(batch, bare, parts, effort.repeats(100))
         figures += comparison.appending(effort.repeats(60))
     if scheme == "per" and peers:
         figures += comparison.fastest(exponent)
@@ -80,18 +86,17 @@ class _Comparison:
         self._details = details
         self._cycles: dict[int, dict[str, list[Cycle]]] = {}
 
-    def drawing(self, batch: int, bare: Buffer, repeats: int) -> list[Figure]:
-        """Cells of draws, and of updates where there are priorities."""
+    def drawing(
+        self, batch: int, bare: Buffer, parts: Sequence[Part], repeats: int
+    ) -> list[Figure]:
+        """Cells of these parts of drawing and updating."""
         buffers = {"ours": self._ours, **self._peers, _BARE: bare}
         works = {name: cycles(buffer, batch) for name, buffer in buffers.items()}
         samples = alternate(works, repeats)
         self._cycles[batch] = samples
-        parts: dict[str, Callable[[Cycle], float]] = {"draw": lambda cycle: cycle.draw}
-        if self._table.startswith("prioritized"):
-            parts |= {"update": lambda cycle: cycle.update, "both": lambda cycle: cycle.both}
         return [
-            self._cell(f"{part} {batch}", name, *_times(samples, ("ours", name), time))
-            for part, time in parts.items()
+            self._cell(f"{part} {batch}", name, *_times(samples, ("ours", name), part))
+            for part in parts
             for name in (*self._peers, *([_BARE] if part == "draw" else []))
         ]
 
@@ -106,10 +111,8 @@ class _Comparison:
         """For each batch a figure of its own: draw and update beside the fastest peer's."""
         figures = []
         for batch, samples in self._cycles.items():
-            both = {
-                name: [cycle.both for cycle in samples[name]] for name in ("ours", *self._peers)
-            }
-            name = min(self._peers, key=lambda peer: Spread.of(both[peer]).median)
+            both = dict(zip(samples, _times(samples, list(samples), "both"), strict=True))
+            name = min(self._peers, key=lambda peer: float(np.median(both[peer])))
             figures.append(
                 Figure.of(
                     f"draw and update {batch} of 2^{exponent} by priority, beside the fastest peer",
@@ -138,6 +141,6 @@ class _Comparison:
 
 
 def _times(
-    samples: Mapping[str, Sequence[Cycle]], names: Sequence[str], time: Callable[[Cycle], float]
+    samples: Mapping[str, Sequence[Cycle]], names: Sequence[str], part: Part
 ) -> list[list[float]]:
-    return [[time(cycle) for cycle in samples[name]] for name in names]
+    return [[getattr(cycle, part) for cycle in samples[name]] for name in names]

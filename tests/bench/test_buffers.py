@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +37,14 @@ class Plain:
         self.end += 1
 
 
+class Slow(Plain):
+    """Cannot be the fastest one."""
+
+    def draw(self, size: int) -> dict[str, np.ndarray]:
+        time.sleep(0.002)
+        return super().draw(size)
+
+
 @pytest.fixture
 def peers(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     def use(**makers: Maker) -> None:
@@ -47,7 +57,7 @@ def peers(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 def test_all_parts_beside_every_peer_and_both_beside_the_fastest(
     peers: Callable[..., None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    peers(numpy=Plain, no_such_peer=Plain)
+    peers(numba=Slow, numpy=Plain, no_such_peer=Plain)
     figures = compare(tmp_path / "s", "per", 11, (16, 32), TINY)
     assert "prioritized replay of 2^11 steps: no_such_peer is left out: not installed" in (
         capsys.readouterr().err
@@ -60,6 +70,7 @@ def test_all_parts_beside_every_peer_and_both_beside_the_fastest(
     )
     assert [row.split(" |")[0] for row in rows[4:]] == [
         "| ours",
+        f"| numba {version('numba')}",
         f"| numpy {np.__version__}",
         "| bare gather of packed rows",
         "| no_such_peer",

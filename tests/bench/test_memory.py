@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench.cheetah import EPISODE, spec
+from bench.memory import available_bytes, bytes_a_step
+from bench.sampling import filled_store
+
+STEPS = 8 * EPISODE
+
+
+def test_what_a_view_by_priority_keeps_more_is_its_tree(tmp_path: Path) -> None:
+    with filled_store(tmp_path / "s", STEPS, spec(np.float32)) as store:
+        with store.replay(STEPS, "per") as view:
+            ring, tree = view._window.steps.nbytes / STEPS, view._scheme.nbytes / STEPS
+        uniform, per = (bytes_a_step(store, STEPS, scheme) for scheme in ("uniform", "per"))
+    assert ring < uniform < ring + 60
+    assert per - uniform == pytest.approx(tree, rel=0.05)
+
+
+def test_there_is_some_memory_but_no_petabyte() -> None:
+    assert 2**24 < available_bytes() < 2**50

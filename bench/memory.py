@@ -31,6 +31,6 @@ def bytes_a_step(store: Store, window: int, scheme: str) -> float:
         before, _ = tracemalloc.get_traced_memory()
         with store.replay(window, scheme, fields=FIELDS) as view:
             after, _ = tracemalloc.get_traced_memory()
-            return after - before
+            return (after - before) / view.n_steps
     finally:
         tracemalloc.stop()

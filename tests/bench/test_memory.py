@@ -3,7 +3,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from bench.cheetah import EPISODE, spec
 from bench.memory import available_bytes, bytes_a_step

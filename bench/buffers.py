@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
@@ -53,8 +52,6 @@ def compare(
     table = f"{_TITLES[scheme]} replay of 2^{exponent} steps"
     transitions = Transitions.random(2**exponent)
     peers, left_out = installed(_SCHEMES[scheme], transitions)
-    for name, reason in left_out.items():
-        print(f"  {table}: {name} is left out: {reason}", file=sys.stderr)
     with own_buffer(path, len(transitions), scheme) as ours:
         width = row_bytes(ours.view)
         details = {"fields": FIELDS, "row_bytes": width, "left_out": left_out}

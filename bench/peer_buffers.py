@@ -235,7 +235,8 @@ def installed(
     buffers, left_out = {}, {}
     for name, make in makers.items():
         try:
-            buffers[label(name)] = make(transitions)
+            title = label(name)
+            buffers[title] = make(transitions)
         except PackageNotFoundError:
             left_out[name] = "not installed"
         except ImportError as error:

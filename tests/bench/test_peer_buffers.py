@@ -39,10 +39,13 @@ def test_what_is_not_installed_or_does_not_load_is_left_out_with_the_reason(
     def unfit(given: Transitions) -> BareGather:
         raise ImportError(f"/a/place/x.so: undefined symbol: {'y' * 99}", path="/a/place/x.so")
 
+    def absent(given: Transitions) -> BareGather:
+        raise ModuleNotFoundError("No module named 'no_such_peer'")
+
     def fine(given: Transitions) -> BareGather:
         return BareGather(len(given), 8)
 
-    makers: dict[str, Maker] = {"no_such_peer": fine, "numba": unfit, "numpy": fine}
+    makers: dict[str, Maker] = {"no_such_peer": absent, "numba": unfit, "numpy": fine}
     buffers, left_out = installed(makers, transitions)
     assert list(buffers) == [label("numpy")] == [f"numpy {version('numpy')}"]
     assert left_out["no_such_peer"] == "not installed"

@@ -94,7 +94,7 @@ class Prioritized:
         drawn = draw_prioritized(
             self._tree.layout,
             self._window.ends,
-            self._mask,
+            self._window.steps,
             self._key,
             index,
             settings.beta_at(index),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from storage.kernel import Floats, Floats32, Index, Integers, kernel, load_f8
+from storage.kernel import Floats, Floats32, Index, Integers, kernel, load_f8, prefetch
 from storage.powers import raise_to
 from storage.randomness import philox, uniform_double
 from storage.replay.sum_tree import LEVELS, MINIMA, NODES, OFFSETS, find_slots
@@ -48,7 +48,7 @@ def _fill_weights(weights: Floats32, found: Floats, smallest: float, beta: float
 def draw_prioritized(
     layout: Integers,
     ends: Integers,
-    mask: Index,
+    steps: Integers,
     key: np.ndarray[Any, np.dtype[np.uint64]],
     index: Index,
     beta: float,
@@ -60,13 +60,15 @@ def draw_prioritized(
 
     The weights are divided by the largest one, of the whole tree where its layout keeps smallest
     weights, else of the batch (PSER eqs. 4 and 10). Randomness: Philox blocks (block, index) of the
-    key, one for four steps. Gives False, having drawn nothing, if every weight is 0.
+    key, one for four steps. The drawn entries of the ring `steps`, which a gather reads next, are
+    on their way into the cache meanwhile. Gives False, having drawn nothing, if every weight is 0.
     """
     nodes = layout[NODES]
     root = layout[OFFSETS + layout[LEVELS] - 1]
     total = load_f8(nodes + 8 * root)
     if not total > 0.0:
         return False
+    ring, mask = steps.ctypes.data, steps.size - 1
     targets = np.empty(positions.size)
     _targets(key, index, total, stratified, targets)
     find_slots(layout, targets, positions)
@@ -74,6 +76,7 @@ def draw_prioritized(
     for i in range(positions.size):
         targets[i] = load_f8(nodes + 8 * positions[i])
         smallest = min(smallest, targets[i])
+        prefetch(ring + 8 * positions[i])
         positions[i] = ends[0] + ((positions[i] - ends[0]) & mask)
     if layout[MINIMA] != 0:
         smallest = load_f8(layout[MINIMA] + 8 * root)

@@ -37,9 +37,9 @@ def draw(
     positions, weights = np.full(size, -1, np.int64), np.full(size, np.nan, np.float32)
     key = np.array(stream_key(seed, "test"), np.uint64)
     ends = np.array([head, head + tree.capacity])
-    mask = tree.capacity - 1
+    ring = np.zeros(tree.capacity, np.int64)
     assert draw_prioritized(
-        tree.layout, ends, mask, key, index, beta, stratified, positions, weights
+        tree.layout, ends, ring, key, index, beta, stratified, positions, weights
     )
     return positions, weights
 
@@ -161,8 +161,8 @@ def test_nothing_is_drawn_where_every_weight_is_0() -> None:
     tree = tree_of(np.zeros(8))
     positions, weights = np.full(4, -7, np.int64), np.full(4, -7, np.float32)
     key = np.array(stream_key(0, "test"), np.uint64)
-    ends = np.array([0, 8])
-    assert not draw_prioritized(tree.layout, ends, 7, key, 1, 0.4, True, positions, weights)
+    ends, ring = np.array([0, 8]), np.zeros(8, np.int64)
+    assert not draw_prioritized(tree.layout, ends, ring, key, 1, 0.4, True, positions, weights)
     assert positions.tolist() == weights.tolist() == [-7] * 4
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from storage.kernel import (
+    Bytes,
     Index,
     Integers,
     copy_bytes,
@@ -25,10 +26,13 @@ from storage.kernel import (
 from storage.replay.tables import (
     DRAW_COUNT,
     LAST_DRAWN,
+    LENGTH,
     MASK,
     SEGMENT,
     SEGMENT_ID,
     START,
+    TERMINATED,
+    TRUNCATED,
 )
 
 __all__ = ["copy_rows", "gather_steps", "scatter_rows"]
@@ -63,23 +67,45 @@ def _ask_for(
 
 
 @kernel
-def copy_rows(segments: Integers, slots: Integers, rows: Integers, plan: Integers) -> None:
-    """Copy the rows of every planned column into their buffers, in order.
+def _copy_field(
+    segments: Integers,
+    slots: Integers,
+    rows: Integers,
+    plan: Integers,
+    field: Index,
+    asked: bool,
+) -> bool:
+    """Copy the rows of one line of a plan; gives whether those of the next line are asked for.
 
     What will be read of a column is asked for first, so that cache misses overlap; once, where the
     row and the next one of the same column are lines of the plan that follow each other.
     """
-    pair = False
+    column, width, buffer, ahead = plan[field]
+    pair = not asked and field + 1 < plan.shape[0] and plan[field + 1, 0] == column
+    if not asked:
+        _ask_for(segments, slots, rows, plan[field], 2 * width if pair else width)
+    for i in range(slots.size):
+        source = segments[slots[i], column] + (rows[i] + ahead) * width
+        _copy_row(buffer + i * width, source, width)
+    return bool(pair)
+
+
+@kernel
+def _copy_flags(
+    segments: Integers, slots: Integers, rows: Integers, line: Integers, last: Bytes
+) -> None:
+    """Copy how steps ended: only an episode's last one can have, so no other is read."""
+    for i in range(slots.size):
+        flag = load_u1(segments[slots[i], line[0]] + rows[i]) if last[i] else np.uint8(0)
+        store_u1(line[2] + i, flag)
+
+
+@kernel
+def copy_rows(segments: Integers, slots: Integers, rows: Integers, plan: Integers) -> None:
+    """Copy the rows of every planned column into their buffers, in order."""
+    asked = False
     for field in range(plan.shape[0]):
-        column, width, buffer, ahead = plan[field]
-        if not pair:
-            pair = field + 1 < plan.shape[0] and plan[field + 1, 0] == column
-            _ask_for(segments, slots, rows, plan[field], 2 * width if pair else width)
-        else:
-            pair = False
-        for i in range(slots.size):
-            source = segments[slots[i], column] + (rows[i] + ahead) * width
-            _copy_row(buffer + i * width, source, width)
+        asked = _copy_field(segments, slots, rows, plan, field, asked)
 
 
 @kernel
@@ -108,15 +134,22 @@ def gather_steps(
     """
     mask = steps.size - 1
     segment, row, slots = identity[0], identity[1], identity[2]
+    last = np.empty(positions.size, np.uint8)
     for i in range(positions.size):
         entry = steps[positions[i] & mask]
         slot = episodes[entry >> 32, SEGMENT]
         row[i] = episodes[entry >> 32, START] + (entry & MASK)
+        last[i] = (entry & MASK) + 1 == episodes[entry >> 32, LENGTH]
         segment[i] = segments[slot, SEGMENT_ID]
         slots[i] = slot
         prefetch(segments[slot, DRAW_COUNT] + 4 * row[i])
         prefetch(segments[slot, LAST_DRAWN] + 8 * row[i])
-    copy_rows(segments, slots, row, plan)
+    asked = False
+    for field in range(plan.shape[0]):
+        if plan[field, 0] == TERMINATED or plan[field, 0] == TRUNCATED:
+            _copy_flags(segments, slots, row, plan[field], last)
+        else:
+            asked = _copy_field(segments, slots, row, plan, field, asked)
     for i in range(positions.size):
         count = segments[slots[i], DRAW_COUNT] + 4 * row[i]
         store_i4(count, load_i4(count) + np.int32(1))

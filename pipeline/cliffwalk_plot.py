@@ -13,6 +13,7 @@ from pipeline.cliffwalk_summary import Summary, spread
 from pipeline.curve_plot import save_figure
 from storage.kernel import Floats
 from training.cliffwalk.sampler import Sampler
+from training.cliffwalk.trial import SOLVED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,7 +52,7 @@ def save_errors(records: Iterable[Record], path: Path) -> Path | None:
                 axes.plot(*median_curve(members, from_goal), label=label, **pen)
             axes.set_xscale("log")
             axes.set_yscale("log")
-            axes.axhline(1e-3, color="#9ca3af", linewidth=0.8)
+            axes.axhline(SOLVED, color="#9ca3af", linewidth=0.8)
         panels[0].set_xlabel("updates")
         panels[1].set_xlabel("updates after the rewarded transition was first drawn")
         panels[0].set_ylabel("mean squared error of Q")
@@ -93,14 +94,17 @@ def _draw_updates(
 def median_curve(members: Sequence[Record], from_goal: bool) -> tuple[Floats, Floats]:
     """Median over trials of the error after 1, …, at points evenly spread over the decades.
 
-    A finished trial stays where it ended. A trial's error holds until it is looked at again.
+    A trial's error holds until it is looked at again, and for good where the trial ended. The
+    curve ends where the median is solved.
     """
     starts = [record.outcome.goal_update if from_goal else 0 for record in members]
     lasts = [record.outcome.updates - start for record, start in zip(members, starts, strict=True)]
     decades = np.log10(max(1, *lasts))
     points = np.logspace(0, decades, 2 + int(_POINTS_A_DECADE * decades))
     errors = [_held(record, points + start) for record, start in zip(members, starts, strict=True)]
-    return points, np.array([spread(column).median for column in np.transpose(errors)])
+    median = np.array([spread(column).median for column in np.transpose(errors)])
+    shown = np.searchsorted(-median, -SOLVED, side="right") + 1
+    return points[:shown], median[:shown]
 
 
 def _held(record: Record, points: Floats) -> Floats:

@@ -41,6 +41,14 @@ def test_a_median_is_taken_at_each_point() -> None:
     assert errors[-1] == 0.05
 
 
+def test_a_curve_ends_where_the_median_is_solved() -> None:
+    members = [record([(0, 1.0), (10**k, 0.0009 / k)], seed=k) for k in (1, 2, 3)]
+    points, errors = median_curve(members, False)
+    assert errors[-1] == 0.0009
+    assert set(errors[:-1]) == {1.0}
+    assert 100 <= points[-1] < 110
+
+
 def test_without_curves_there_is_no_picture(tmp_path: Path) -> None:
     bare = record([(0, 1.0), (9, 0.1)]).without_curve()
     assert save_errors([bare], tmp_path / "mse.png") is None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from storage import Store
     from storage.replay import ReplayView
 
-__all__ = ["Outcome", "Trial", "check_interval"]
+__all__ = ["SOLVED", "Outcome", "Trial", "check_interval"]
 
 SOLVED: Final = 1e-3
 """A mean squared error below this ends a trial."""

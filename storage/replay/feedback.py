@@ -88,16 +88,17 @@ def apply_feedback(
     episodes: Integers,
     segments: Integers,
     keys: Integers,
-    values: tuple[Floats32, Floats32, Floats32],
+    ratio: Floats32,
+    value: Floats32,
+    divergence: Floats32,
     settings: Floats,
 ) -> Index:
     """Store feed-back of the steps of `keys` (see `locate`) and sweep; gives the change of n_far.
 
-    `values` are importance ratio, value and divergence, each float32 [B] or empty (not given).
-    `settings` is (far bound, discount, reward scale).
+    Importance ratio, value and divergence are float32 [B] each, or empty: not given. `settings` is
+    (far bound, discount, reward scale).
     """
     touched = np.empty(keys.size, np.int64)
-    ratio, value, divergence = values
     applied = 0
     change = 0
     for i in range(keys.size):

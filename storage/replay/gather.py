@@ -23,9 +23,8 @@ from storage.kernel import (
     store_i8,
     store_u1,
 )
+from storage.replay.draws import mark
 from storage.replay.tables import (
-    DRAW_COUNT,
-    LAST_DRAWN,
     LENGTH,
     MASK,
     SEGMENT,
@@ -123,12 +122,13 @@ def gather_steps(
     episodes: Integers,
     segments: Integers,
     steps: Integers,
+    drawn: Integers,
     positions: Integers,
     identity: Integers,
     plan: Integers,
     draw: Index,
 ) -> None:
-    """Gather the steps at ring positions and note in their overlay that they were drawn.
+    """Gather the steps at ring positions and note that they were drawn.
 
     The first rows of `identity` int64 [4, B] become segment id, row and segment slot of each step.
     """
@@ -136,21 +136,17 @@ def gather_steps(
     segment, row, slots = identity[0], identity[1], identity[2]
     last = np.empty(positions.size, np.uint8)
     for i in range(positions.size):
-        entry = steps[positions[i] & mask]
+        place = positions[i] & mask
+        entry = steps[place]
+        drawn[place] = mark(drawn[place], draw)
         slot = episodes[entry >> 32, SEGMENT]
         row[i] = episodes[entry >> 32, START] + (entry & MASK)
         last[i] = (entry & MASK) + 1 == episodes[entry >> 32, LENGTH]
         segment[i] = segments[slot, SEGMENT_ID]
         slots[i] = slot
-        prefetch(segments[slot, DRAW_COUNT] + 4 * row[i])
-        prefetch(segments[slot, LAST_DRAWN] + 8 * row[i])
     asked = False
     for field in range(plan.shape[0]):
         if plan[field, 0] == TERMINATED or plan[field, 0] == TRUNCATED:
             _copy_flags(segments, slots, row, plan[field], last)
         else:
             asked = _copy_field(segments, slots, row, plan, field, asked)
-    for i in range(positions.size):
-        count = segments[slots[i], DRAW_COUNT] + 4 * row[i]
-        store_i4(count, load_i4(count) + np.int32(1))
-        store_i8(segments[slots[i], LAST_DRAWN] + 8 * row[i], np.int64(draw))

@@ -24,10 +24,12 @@ def _locate(
     slot_of: Integers32,
     steps: Integers,
     ends: Integers,
-    batch: tuple[Integers, Integers, Integers],
+    segment_ids: Integers,
+    rows: Integers,
+    positions: Integers,
     keys: Integers,
 ) -> Index:
-    """Fill `keys`; `batch` is segment ids, rows and positions, int64 [B] each.
+    """Fill `keys` for steps by segment ids, rows and positions, int64 [B] each.
 
     The ring entry at a step's position when it was drawn nearly always still names it, and lies in
     the cache; if it does not, the segment's row map knows.
@@ -35,7 +37,7 @@ def _locate(
     mask = steps.size - 1
     found = 0
     for i in range(keys.size):
-        segment, row, position = batch[0][i], batch[1][i], batch[2][i]
+        segment, row, position = segment_ids[i], rows[i], positions[i]
         entry = steps[position & mask]
         episode = entry >> 32
         if (
@@ -73,14 +75,19 @@ def locate(window: Window, batch: Batch) -> tuple[Integers, int]:
     A key is (episode slot << 32 | t), or -1 for a step that has left (or a closing row).
     """
     keys = np.empty(len(batch), np.int64)
-    position = batch.position if batch.has("position") else np.zeros(keys.size, np.int64)
+    try:
+        position = batch.position
+    except AttributeError:
+        position = np.zeros(keys.size, np.int64)
     found = _locate(
         window.episodes,
         window.segments.table,
         window.segments.slot_of,
         window.steps,
         window.ends,
-        (batch.segment, batch.row, position),
+        batch.segment,
+        batch.row,
+        position,
         keys,
     )
     return keys, int(found)

@@ -139,14 +139,16 @@ def feed_back_priorities(
     segments: Integers,
     steps: Integers,
     errors: Floats32,
-    tree: tuple[Integers, Index],
+    layout: Integers,
+    mask: Index,
     rules: Floats,
 ) -> None:
     """`store_errors` and the tree above."""
+    tree = (layout, mask)
     keys, slots = np.empty((2, steps.size), np.int64)
     found = (keys, slots, np.empty(steps.size, np.float32))
     count = store_errors(episodes, segments, steps, errors, tree, rules, found)
-    refresh_tree(tree[0], slots[:count])
+    refresh_tree(layout, slots[:count])
 
 
 @kernel

@@ -116,7 +116,8 @@ class Prioritized:
             window.segments.table,
             keys,
             errors,
-            (self._tree.layout, self._mask),
+            self._tree.layout,
+            self._mask,
             self._rules,
         )
 

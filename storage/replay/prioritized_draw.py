@@ -76,7 +76,7 @@ def draw_prioritized(
     for i in range(positions.size):
         targets[i] = load_f8(nodes + 8 * positions[i])
         smallest = min(smallest, targets[i])
-        prefetch(ring + 8 * positions[i])
+        prefetch(ring + steps.strides[0] * positions[i])
         positions[i] = ends[0] + ((positions[i] - ends[0]) & mask)
     if layout[MINIMA] != 0:
         smallest = load_f8(layout[MINIMA] + 8 * root)

@@ -67,12 +67,15 @@ def _feed_back_sequences(
     segments: Integers,
     steps: Integers,
     errors: Floats32,
-    tree: tuple[Integers, Index],
+    layout: Integers,
+    mask: Index,
     rules: Floats,
     factors: Floats,
-    options: tuple[bool, Index],
+    adds: bool,
+    life_lost: Index,
 ) -> None:
     """Both phases; `steps` are the keys of the batch."""
+    tree, options = (layout, mask), (adds, life_lost)
     keys, slots = np.empty((2, steps.size), np.int64)
     priorities = np.empty(steps.size, np.float32)
     found = (keys, slots, priorities)
@@ -145,10 +148,11 @@ class PrioritizedSequences(Prioritized):
             window.segments.table,
             keys,
             errors,
-            (self._tree.layout, self._mask),
+            self._tree.layout,
+            self._mask,
             self._rules,
             self._factors,
-            self._options,
+            *self._options,
         )
 
     def _life_lost(self) -> int:

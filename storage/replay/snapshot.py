@@ -11,6 +11,7 @@ from storage.errors import CheckpointError
 from storage.kernel import Index, Integers, kernel
 from storage.replay.admission import count_stored
 from storage.replay.batch import plan_row
+from storage.replay.draws import load_draws
 from storage.replay.gather import copy_rows, scatter_rows
 from storage.replay.tables import FAR_STEPS, LENGTH, OVERLAY_COLUMNS, OVERLAY_DTYPES
 
@@ -60,6 +61,7 @@ def load_view(log: Log, window: Window, scheme: Scheme, state: dict[str, Any]) -
     window.start_at(head, size)
     window.enter(episodes)
     restore_overlay(window, columns)
+    load_draws(window, int(window.ends[0]), int(window.ends[1]))
     scheme.rebuilt()
     scheme.load_state_dict(state["scheme_state"])
     table = window.segments.table

@@ -5,7 +5,8 @@ of its row map (int32 a row: episode slot + 1, or 0 where no episode of the wind
 an episode owns its steps and its closing row), and the base address of each column.
 `episodes[slot, ...]` is one episode of the window, one cache line.
 `steps` is a ring, power of two long: entry `position & (len - 1)` is `episode slot << 32 | t` of
-the step at that position, oldest at `head`, newest below `tail`; positions grow forever.
+the step at that position, oldest at `head`, newest below `tail`; positions grow forever. `drawn`
+beside it says how often and when the step was drawn (see `draws`).
 
 A free segment slot has row limit 0, and `slot_of[segment id]` is -1 unless it is in the window:
 kernels check both, so no address of an unmapped segment is ever used.

@@ -13,6 +13,7 @@ import numpy as np
 
 from storage.errors import EmptyViewError, FeedbackError, SamplingError
 from storage.replay.admission import introduce
+from storage.replay.draws import load_draws, store_draws
 from storage.replay.feedback import (
     apply_feedback,
     checked,
@@ -131,7 +132,7 @@ class WindowValues:
         if far_bound is not None:
             self._settings[0] = checked_bound(far_bound)
         self._n_far += apply_feedback(
-            self._window.episodes, self._window.segments.table, keys, values, self._settings
+            self._window.episodes, self._window.segments.table, keys, *values, self._settings
         )
 
     def set_targets(self, discount: float, reward_scale: float) -> None:
@@ -182,14 +183,23 @@ class WindowValues:
     def _enter(self, identities: Integers, values: Floats32) -> None:
         """Admit episodes to the window and give their rows their first values and targets."""
         window = self._window
+        first = int(window.ends[1])
         slots = window.enter(identities)
         table = window.segments.table
         self._n_far += introduce(window.episodes, table, slots, values, self._settings)
+        load_draws(window, first, int(window.ends[1]))
 
     def _leave(self, slot: int) -> bool:
         """Take an episode out of the window; gives whether other positions have moved."""
-        self._n_far -= self._window.far_steps(slot)
-        return self._window.leave(slot)
+        window = self._window
+        first = window.first(slot)
+        store_draws(window, first, first + window.length(slot))
+        self._n_far -= window.far_steps(slot)
+        return window.leave(slot)
+
+    def _show_draws(self) -> None:
+        """Bring the overlay's `draw_count` and `last_drawn` up to date."""
+        store_draws(self._window, int(self._window.ends[0]), int(self._window.ends[1]))
 
 
 def checked_bound(far_bound: float) -> float:

@@ -11,6 +11,8 @@ from storage.errors import EmptyViewError, SamplingError
 from storage.replay.admission import acting_errors, new_episodes, newest
 from storage.replay.batch import Array, Batch, FieldPlan, Values, plan_row
 from storage.replay.buffers import BatchBuffers, Buffers
+from storage.replay.draws import COLUMNS as DRAW_COLUMNS
+from storage.replay.draws import store_draws_at
 from storage.replay.feedback import Feedback, checked
 from storage.replay.forgetting import checked_order, next_to_leave
 from storage.replay.gather import copy_rows, gather_steps
@@ -99,6 +101,7 @@ class ReplayView(WindowValues):
         }
         self._scheme = build_scheme(window=self._window, seed=self._seed, **self._rules)
         self._observations = Observations(self)
+        self._gathers_draws = any(column in self._plan.fields for column in DRAW_COLUMNS)
         self._consumed: dict[int, int] = {}
         self._buffers = BatchBuffers(self._plan, self._segments.column)
         self._published = time.monotonic()
@@ -188,10 +191,13 @@ class ReplayView(WindowValues):
         self._scheme.draw(batch.position, batch.sampling_weight, self.draws + 1)
         self.draws += 1
         window = self._window
+        if self._gathers_draws:
+            store_draws_at(window, batch.position)
         gather_steps(
             window.episodes,
             self._segments.table,
             window.steps,
+            window.drawn,
             batch.position,
             buffers.identity,
             buffers.plan,
@@ -215,6 +221,8 @@ class ReplayView(WindowValues):
             dtype, shape = self._plan.dtype_and_shape(column)
         except KeyError:
             raise SamplingError(f"there is no column {column!r} in this store") from None
+        if column in DRAW_COLUMNS:
+            self._show_draws()
         segment, row = np.asarray(segment, np.int64), np.asarray(row, np.int64)
         slots = segment_slots(self._window, segment, row)
         target = np.empty((row.size, *shape), dtype) if out is None else out
@@ -272,6 +280,7 @@ class ReplayView(WindowValues):
 
     def state_dict(self) -> dict[str, Any]:
         """Arrays and scalars from which `load_state_dict` restores the view bit for bit."""
+        self._show_draws()
         own = {
             "draws": self.draws,
             "settings": self._settings.copy(),
@@ -290,6 +299,7 @@ class ReplayView(WindowValues):
 
     def close(self) -> None:
         """Publish the overlay and unmap everything; may be called twice."""
+        self._show_draws()
         self._segments.publish()
         self._window.clear()
         self._n_far = 0

@@ -59,21 +59,21 @@ def _leave(episodes: Integers, segments: Integers, slot: Index) -> None:
 
 
 @kernel
-def _squeeze(episodes: Integers, steps: Integers, head: Index, slot: Index) -> None:
+def _squeeze(episodes: Integers, ring: Integers, head: Index, slot: Index) -> None:
     """Close the gap that an episode leaves in the ring by moving all older steps towards it."""
-    mask = steps.size - 1
+    mask = len(ring) - 1
     first, length = episodes[slot, FIRST], episodes[slot, LENGTH]
     for position in range(first - 1, head - 1, -1):
-        entry = steps[position & mask]
-        steps[(position + length) & mask] = entry
+        entry = ring[position & mask, 0]
+        ring[(position + length) & mask] = ring[position & mask]
         if entry & MASK == 0:
             episodes[entry >> 32, FIRST] = position + length
 
 
 @kernel
-def _regrow(steps: Integers, grown: Integers, head: Index, tail: Index) -> None:
+def _regrow(ring: Integers, grown: Integers, head: Index, tail: Index) -> None:
     for position in range(head, tail):
-        grown[position & (grown.size - 1)] = steps[position & (steps.size - 1)]
+        grown[position & (len(grown) - 1)] = ring[position & (len(ring) - 1)]
 
 
 @kernel
@@ -140,7 +140,7 @@ class Window:
     def __init__(self, segments: SegmentTable) -> None:
         self.segments = segments
         self.episodes = np.zeros((64, EPISODE_FIELDS), np.int64)
-        self.steps = np.zeros(1024, np.int64)
+        self._set_ring(np.zeros((1024, 2), np.int64))
         self.ends = np.zeros(2, np.int64)
         self._free = list(range(63, -1, -1))
         self._admissions = 0
@@ -159,7 +159,7 @@ class Window:
     @property
     def nbytes(self) -> int:
         """Bytes of the ring, of the episodes' table and of the segments' tables."""
-        return self.steps.nbytes + self.episodes.nbytes + self.segments.nbytes
+        return self._ring.nbytes + self.episodes.nbytes + self.segments.nbytes
 
     def enter(self, identities: Integers) -> Integers:
         """Admit episodes, oldest first: int64 [k, 4] of (segment id, ordinal, start, length >= 1).
@@ -207,7 +207,7 @@ class Window:
         """Take one episode out of the window; gives whether other steps' positions have moved."""
         moved = int(self.episodes[slot, FIRST]) != int(self.ends[0])
         if moved:
-            _squeeze(self.episodes, self.steps, int(self.ends[0]), slot)
+            _squeeze(self.episodes, self._ring, int(self.ends[0]), slot)
         self.ends[0] += self.length(slot)
         _leave(self.episodes, self.segments.table, slot)
         self.segments.release(int(self.episodes[slot, SEGMENT]))
@@ -229,7 +229,7 @@ class Window:
         `size` is a power of two. Steps of two windows lie in the same places of their rings when
         both started alike, which is what makes draws by a tree of places equal bit for bit.
         """
-        self.steps = np.zeros(size, np.int64)
+        self._set_ring(np.zeros((size, 2), np.int64))
         self.ends[:] = head
 
     def rows(self) -> tuple[Integers, Integers]:
@@ -277,6 +277,11 @@ class Window:
     def _reserve(self, count: int) -> None:
         """Make the ring hold `count` steps; positions do not change."""
         if count > self.steps.size:
-            grown = np.zeros(1 << (count - 1).bit_length(), np.int64)
-            _regrow(self.steps, grown, int(self.ends[0]), int(self.ends[1]))
-            self.steps = grown
+            grown = np.zeros((1 << (count - 1).bit_length(), 2), np.int64)
+            _regrow(self._ring, grown, int(self.ends[0]), int(self.ends[1]))
+            self._set_ring(grown)
+
+    def _set_ring(self, ring: Integers) -> None:
+        """`steps` and `drawn` are the two columns of one array: a step's lie in one cache line."""
+        self._ring = ring
+        self.steps, self.drawn = ring[:, 0], ring[:, 1]

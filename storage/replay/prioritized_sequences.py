@@ -24,16 +24,30 @@ _NEAR = 8
 
 
 @kernel
-def _without_repeats(keys: Integers, priorities: Floats32) -> Index:
-    """Sort sources by their keys and keep one of each; gives how many. Repeats are all alike."""
-    order = np.argsort(keys)
-    sorted_keys, sorted_priorities = keys[order], priorities[order]
+def _without_repeats(keys: Integers) -> Index:
+    """Sort keys and keep one of each; gives how many.
+
+    Not by argsort: numba keeps the code of a sort and of an argsort under names that can be equal
+    when two processes have compiled them, and then takes one for the other.
+    """
+    keys.sort()
     count = 0
     for i in range(keys.size):
-        if i == 0 or sorted_keys[i] != sorted_keys[i - 1]:
-            keys[count], priorities[count] = sorted_keys[i], sorted_priorities[i]
+        if count == 0 or keys[i] != keys[count - 1]:
+            keys[count] = keys[i]
             count += 1
     return count
+
+
+@kernel
+def _stored(episodes: Integers, segments: Integers, keys: Integers) -> Floats32:
+    """The stored priorities of steps by their keys."""
+    priorities = np.empty(keys.size, np.float32)
+    for i in range(keys.size):
+        episode = episodes[keys[i] >> 32]
+        row = episode[START] + (keys[i] & MASK)
+        priorities[i] = abs(load_f4(segments[episode[SEGMENT], PRIORITY] + 4 * row))
+    return priorities
 
 
 @kernel
@@ -54,8 +68,8 @@ def _decay(
     keys, slots, priorities = sources
     if adds:
         refresh_tree(tree[0], slots)
-        count = _without_repeats(keys, priorities)
-        keys, priorities = keys[:count], priorities[:count]
+        keys = keys[: _without_repeats(keys)]
+        priorities = _stored(episodes, segments, keys)
         decay_add(episodes, segments, tree, rules, factors, life_lost, keys, priorities)
     else:
         decay_max(episodes, segments, tree, rules, factors, life_lost, keys, priorities)
@@ -95,12 +109,7 @@ def _decay_from(
     keys: Integers,
 ) -> None:
     """Decay from sources whose priorities are the stored ones."""
-    priorities = np.empty(keys.size, np.float32)
-    for i in range(keys.size):
-        episode = episodes[keys[i] >> 32]
-        row = episode[START] + (keys[i] & MASK)
-        priorities[i] = abs(load_f4(segments[episode[SEGMENT], PRIORITY] + 4 * row))
-    sources = (keys, np.empty(0, np.int64), priorities)
+    sources = (keys, np.empty(0, np.int64), _stored(episodes, segments, keys))
     _decay(episodes, segments, tree, rules, factors, options, sources)
 
 

@@ -128,7 +128,7 @@ class PrioritizedSequences(Prioritized):
         self._sequences = sequences
         self._rules[ETA] = sequences.eta
         self._rules[NEAR] = min(sequences.reach, _NEAR)
-        self._factors = sequences.decay ** np.arange(1.0, sequences.reach + 1)
+        self._factors = sequences.factors()
         self._options = (sequences.mode == "add", self._life_lost())
 
     def admitted(self, first: int, last: int, errors: Floats32 | None = None) -> None:

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+
+import numpy as np
 
 from storage.errors import ConfigError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 __all__ = ["PRIORITY_PRESETS", "PrioritySettings", "SequenceSettings"]
 
 Initial = Literal["max_ever", "max_current", "current_td", "constant"]
 _LARGEST: Final = 3.4028234663852886e38
 _SMALLEST: Final = 1.1754943508222875e-38
-_FURTHEST: Final = 2**31 - 1
+_SMALLEST_SHARE: Final = math.log(1e-84)
+"""Log of the smallest positive float32 over the largest, and a little less."""
+_FURTHEST: Final = 2**24
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +131,7 @@ class SequenceSettings:
                 ),
                 (
                     window is None or (_is_whole(window) and 0 <= window <= _FURTHEST),
-                    f"window = {window!r} must be a whole number of steps, or left out",
+                    f"window = {window!r} must be a whole number of steps up to 2**24, or left out",
                 ),
                 _chosen("mode", self.mode, ("max", "add")),
                 _unit("eta", self.eta),
@@ -143,7 +150,14 @@ class SequenceSettings:
         if self.decay < 0.01:
             return 0
         reach = math.floor(math.log(0.01) / math.log(self.decay))
-        return reach + (self.decay ** (reach + 1) >= 0.01)
+        return min(reach + (self.decay ** (reach + 1) >= 0.01), _FURTHEST)
+
+    def factors(self) -> npt.NDArray[np.float64]:
+        """decay^1 … decay^W, as far as any priority times them is more than 0 in float32."""
+        reach = self.reach if self.decay > 0.0 else 0
+        if reach:
+            reach = min(reach, math.ceil(_SMALLEST_SHARE / math.log(self.decay)))
+        return np.multiply.accumulate(np.full(reach, self.decay))
 
 
 def _is_number(value: Any) -> bool:

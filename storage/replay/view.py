@@ -311,7 +311,10 @@ class ReplayView(WindowValues):
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy opens the store anew, read-only, with a private overlay at the same draw."""
+        """A copy opens the store anew, read-only, with a private overlay at the same draw.
+
+        Its ring begins anew as well: prioritized draws of a window that has moved on are others.
+        """
         name, root = self._overlay_place
         options = {
             "window": self.window,

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.cliffwalk_folder import CliffwalkFolder
-from pipeline.cliffwalk_record import SCHEMA, Record
+from pipeline.cliffwalk.folder import CliffwalkFolder
+from pipeline.cliffwalk.record import SCHEMA, Record
 from training.cliffwalk.sampler import Sampler
 from training.cliffwalk.trial import Outcome, Trial
 

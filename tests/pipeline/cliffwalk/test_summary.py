@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from pipeline.cliffwalk_record import Record
-from pipeline.cliffwalk_summary import Spread, spread, summarize
+from pipeline.cliffwalk.record import Record
+from pipeline.cliffwalk.summary import Spread, spread, summarize
 from training.cliffwalk.sampler import Sampler
 from training.cliffwalk.trial import Outcome, Trial
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import storage
-from pipeline.cliffwalk_folder import CliffwalkFolder
-from pipeline.cliffwalk_record import Record
+from pipeline.cliffwalk.folder import CliffwalkFolder
+from pipeline.cliffwalk.record import Record
 from storage.errors import SharpwaveError
 from training.cliffwalk.memory import fill_store
 from training.cliffwalk.trial import Trial

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from pipeline.cliffwalk_record import Record, label_of
-from pipeline.cliffwalk_summary import Summary, spread
+from pipeline.cliffwalk.record import Record, label_of
+from pipeline.cliffwalk.summary import Summary, spread
 from pipeline.curve_plot import save_figure
 from storage.kernel import Floats
 from training.cliffwalk.sampler import Sampler

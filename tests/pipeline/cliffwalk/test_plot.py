@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.cliffwalk_plot import median_curve, save_errors
-from pipeline.cliffwalk_record import Record
+from pipeline.cliffwalk.plot import median_curve, save_errors
+from pipeline.cliffwalk.record import Record
 from training.cliffwalk.sampler import Sampler
 from training.cliffwalk.trial import Outcome, Trial
 

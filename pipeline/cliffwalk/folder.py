@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from pipeline.cliffwalk_record import SCHEMA, Record
+from pipeline.cliffwalk.record import SCHEMA, Record
 from storage.errors import ConfigError
 from training.cliffwalk.trial import Trial
 

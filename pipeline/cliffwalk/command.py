@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from pipeline.cliffwalk_lists import names, numbers, sizes
+from pipeline.cliffwalk.lists import names, numbers, sizes
 from pipeline.parser import VerbParser, positive
 from storage.errors import ConfigError
 
@@ -40,12 +40,12 @@ def main(arguments: Sequence[str]) -> int:
     """Runs the verb."""
     settings = _parser().parse(arguments)
     if settings.theorem:
-        from pipeline.cliffwalk_theorem import compare_theorem
+        from pipeline.cliffwalk.theorem import compare_theorem
 
         chosen = _chosen(settings, _THEOREM, _TRIALS, "is not for --theorem")
         compare_theorem(settings.folder, settings.n, chosen["decay"], chosen["repeats"])
     else:
-        from pipeline.cliffwalk_trials import play_trials
+        from pipeline.cliffwalk.trials import play_trials
 
         chosen = _chosen(settings, _TRIALS, _THEOREM, "is for --theorem alone")
         processes = chosen.pop("processes")

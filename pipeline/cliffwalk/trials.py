@@ -14,12 +14,12 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from pipeline.cliffwalk_folder import CliffwalkFolder, write_table
-from pipeline.cliffwalk_plot import save_errors, save_updates
-from pipeline.cliffwalk_pool import played
-from pipeline.cliffwalk_record import Record
-from pipeline.cliffwalk_summary import SCHEMA, Summary, summarize
-from pipeline.cliffwalk_table import markdown_table, warnings_of
+from pipeline.cliffwalk.folder import CliffwalkFolder, write_table
+from pipeline.cliffwalk.plot import save_errors, save_updates
+from pipeline.cliffwalk.pool import played
+from pipeline.cliffwalk.record import Record
+from pipeline.cliffwalk.summary import SCHEMA, Summary, summarize
+from pipeline.cliffwalk.table import markdown_table, warnings_of
 from pipeline.quoting import quote
 from training.cliffwalk.sampler import Sampler
 from training.cliffwalk.trial import Trial

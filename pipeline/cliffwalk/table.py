@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from pipeline.cliffwalk_summary import Spread, Summary
+from pipeline.cliffwalk.summary import Spread, Summary
 
 __all__ = ["markdown_table", "shown_sizes", "table_text", "warnings_of"]
 

@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from pipeline.cliffwalk_lists import names, numbers, sizes
+from pipeline.cliffwalk.lists import names, numbers, sizes
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 
 import storage
 from pipeline.cliffwalk import main
-from pipeline.cliffwalk_folder import CliffwalkFolder
+from pipeline.cliffwalk.folder import CliffwalkFolder
 from storage.errors import ConfigError
 
 SMALL = ["--n=2-4", "--seeds=3", "--processes=1"]

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from pipeline.cliffwalk_record import SCHEMA as RUNS
-from pipeline.cliffwalk_record import Record, label_of, trial_columns
+from pipeline.cliffwalk.record import SCHEMA as RUNS
+from pipeline.cliffwalk.record import Record, label_of, trial_columns
 from training.cliffwalk.sampler import Sampler
 
 __all__ = ["SCHEMA", "Spread", "Summary", "spread", "summarize"]

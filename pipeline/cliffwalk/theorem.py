@@ -11,8 +11,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from pipeline.cliffwalk_folder import CliffwalkFolder, write_table
-from pipeline.cliffwalk_table import shown_sizes, table_text
+from pipeline.cliffwalk.folder import CliffwalkFolder, write_table
+from pipeline.cliffwalk.table import shown_sizes, table_text
 from pipeline.curve_plot import save_figure
 from pipeline.quoting import quote
 from storage.kernel import Integers

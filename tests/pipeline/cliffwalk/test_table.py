@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from pipeline.cliffwalk_record import Record
-from pipeline.cliffwalk_summary import summarize
-from pipeline.cliffwalk_table import markdown_table, shown_sizes, warnings_of
+from pipeline.cliffwalk.record import Record
+from pipeline.cliffwalk.summary import summarize
+from pipeline.cliffwalk.table import markdown_table, shown_sizes, warnings_of
 from training.cliffwalk.sampler import Sampler
 from training.cliffwalk.trial import Outcome, Trial
 

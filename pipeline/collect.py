@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import storage
 from pipeline.collectable import check_environment, check_not_of_a_run, check_seed
+from pipeline.progress_bar import progress_bar
 from pipeline.quoting import quote
 from pipeline.settings import SettingsParser, split_words
 from pipeline.summary import disk_use
@@ -169,27 +170,11 @@ def _act(config: CollectConfig, store: Store, policy: Policy, update: int) -> bo
 
 
 def _advance(collector: Collector, steps: int) -> None:
-    with _progress(steps) as show:
+    with progress_bar(steps) as show:
         while collector.steps < steps:
             collector.advance()
             if collector.steps % 256 == 0:
                 show(collector.steps)
-
-
-@contextmanager
-def _progress(steps: int) -> Iterator[Any]:
-    """A function that shows how many steps are done: a bar on a terminal, else nothing."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    columns = (MofNCompleteColumn(), BarColumn(bar_width=None), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("", total=steps)
-        yield lambda done: progress.update(task, completed=done)
 
 
 def _policy(config: CollectConfig, spec: EnvironmentSpec) -> tuple[Policy, int]:

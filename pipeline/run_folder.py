@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import storage
+from pipeline.held_folder import held_folder
 from pipeline.nearest import nearest
 from pipeline.quoting import quote
 from storage.errors import ConfigError, SharpwaveError
@@ -89,26 +88,17 @@ class RunFolder:
         except SharpwaveError:
             return False
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
+    def held(self) -> AbstractContextManager[None]:
         """The folder, made where it is not there, and held against other processes.
 
         Raises:
             ConfigError: another process trains in it.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise ConfigError(
-                    f"another process is training in {self.path}: let it finish or stop it, or "
-                    "choose another --name"
-                ) from None
-            yield
-        finally:
-            os.close(descriptor)
+        return held_folder(
+            self.path,
+            f"another process is training in {self.path}: let it finish or stop it, or choose "
+            "another --name",
+        )
 
     def clear(self) -> None:
         """Removes what a run left that never began; the folder must be held."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +13,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from pipeline.cliffwalk.record import SCHEMA, Record
+from pipeline.held_folder import held_folder
 from storage.errors import ConfigError
 from training.cliffwalk.trial import Trial
 
@@ -54,26 +53,17 @@ class CliffwalkFolder:
             )
         return cls(path)
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
+    def held(self) -> AbstractContextManager[None]:
         """The folder, made where it is not there, and held against other processes.
 
         Raises:
             ConfigError: another process plays in it.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise ConfigError(
-                    f"another process plays in {self.path}: let it finish or stop it, or choose "
-                    "another --folder"
-                ) from None
-            yield
-        finally:
-            os.close(descriptor)
+        return held_folder(
+            self.path,
+            f"another process plays in {self.path}: let it finish or stop it, or choose "
+            "another --folder",
+        )
 
     def memory(self, n: int) -> Path:
         """The store that trials with n states replay."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from itertools import product
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +19,7 @@ from pipeline.cliffwalk.pool import played
 from pipeline.cliffwalk.record import Record
 from pipeline.cliffwalk.summary import SCHEMA, Summary, summarize
 from pipeline.cliffwalk.table import markdown_table, warnings_of
+from pipeline.progress_bar import progress_bar
 from pipeline.quoting import quote
 from training.cliffwalk.sampler import Sampler
 from training.cliffwalk.trial import Trial
@@ -100,7 +100,10 @@ def _play(
     largest = max(trial.n for trial in missing)
     saved = -math.inf
     try:
-        with _progress(len(missing)) as show, closing(played(missing, folder, processes)) as each:
+        with (
+            progress_bar(len(missing)) as show,
+            closing(played(missing, folder, processes)) as each,
+        ):
             for count, record in enumerate(each, 1):
                 kept = record.trial.n == largest and record.trial.seed < _CURVES
                 known[record.trial] = record if kept else record.without_curve()
@@ -127,19 +130,3 @@ def _print(summaries: Sequence[Summary], path: Path, pictures: Sequence[Path]) -
     print(f"\ntables: {tables}")
     if pictures:
         print(f"pictures: {' '.join(quote(picture) for picture in pictures)}")
-
-
-@contextmanager
-def _progress(trials: int) -> Iterator[Any]:
-    """A function that shows how many trials are done: a bar on a terminal, else nothing."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    columns = (MofNCompleteColumn(), BarColumn(bar_width=None), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("", total=trials)
-        yield lambda done: progress.update(task, completed=done)

@@ -95,11 +95,16 @@ class Batch:
     def __getattr__(self, name: str) -> Any:
         """Only called for a field that was not gathered."""
         raise AttributeError(
-            f"the batch has no {name!r}; name it in the view's fields= when the view is made"
+            f"the batch has no {name!r}: the view was made without it (fields=), or the store has "
+            "no such column"
         )
 
     def __len__(self) -> int:
         return int(self.row.size)
+
+    def __repr__(self) -> str:
+        held = ", ".join(name for name in FIELDS if self.has(name))
+        return f"<Batch of {len(self)} steps: {held}>"
 
     def has(self, name: str) -> bool:
         """Whether a field was gathered."""
@@ -138,6 +143,8 @@ class FieldPlan:
         }
         self._frame_stack = schema.frame_stack
         self._repeats = schema.first_stack_padding == "repeat"
+        if isinstance(fields, str):
+            raise SamplingError(f"fields={fields!r}: give a list of names, [{fields!r}]")
         chosen = self._present(FIELDS) if fields is None else tuple(dict.fromkeys(fields))
         unknown = [field for field in chosen if not self._sources(field)]
         if unknown:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from storage.replay.batch import Batch
     from storage.replay.window import Window
 
-__all__ = ["locate", "segment_slots"]
+__all__ = ["checked_identities", "locate", "segment_slots"]
 
 
 @kernel
@@ -91,6 +91,19 @@ def locate(window: Window, batch: Batch) -> tuple[Integers, int]:
         keys,
     )
     return keys, int(found)
+
+
+def checked_identities(segment: Any, row: Any) -> tuple[Integers, Integers]:
+    """Segment ids and rows as int64 [k]; SamplingError for anything else."""
+    found = np.asarray(segment), np.asarray(row)
+    if any(part.ndim != 1 or part.dtype.kind not in "iu" for part in found) or (
+        found[0].size != found[1].size
+    ):
+        raise SamplingError(
+            f"segment {found[0].dtype} {found[0].shape} and row {found[1].dtype} "
+            f"{found[1].shape}: give as many whole numbers of each, in one dimension"
+        )
+    return found[0].astype(np.int64), found[1].astype(np.int64)
 
 
 def segment_slots(window: Window, segment: Integers, row: Integers) -> Integers:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from storage.replay.batch import FieldPlan
 from storage.replay.gather import copy_rows
-from storage.replay.locate import segment_slots
+from storage.replay.locate import checked_identities, segment_slots
 from storage.replay.stacks import gather_stacks
 
 if TYPE_CHECKING:
@@ -37,7 +35,7 @@ class Observations:
 
         Raises SamplingError if a row is not in the window.
         """
-        segment, row = np.asarray(segment, np.int64), np.asarray(row, np.int64)
+        segment, row = checked_identities(segment, row)
         return self.at(segment_slots(self._window, segment, row), row)
 
     def at(self, slots: Integers, rows: Integers) -> Values:

@@ -184,7 +184,7 @@ def _chosen(name: str, value: Any, allowed: tuple[str, ...]) -> tuple[bool, str]
 def _refuse(what: str, checks: list[tuple[bool, str]]) -> None:
     wrong = [text for ok, text in checks if not ok]
     if wrong:
-        raise ConfigError(f"impossible {what} settings: " + "; ".join(wrong))
+        raise ConfigError(f"impossible settings of {what}: " + "; ".join(wrong))
 
 
 PRIORITY_PRESETS: Final = {

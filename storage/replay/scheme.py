@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from storage.errors import SamplingError
 from storage.replay.prioritized import Prioritized
 from storage.replay.prioritized_sequences import PrioritizedSequences
+from storage.replay.priority_settings import PrioritySettings, SequenceSettings
 from storage.replay.uniform import Uniform
 
 if TYPE_CHECKING:
     from storage.kernel import Floats32, Integers
-    from storage.replay.priority_settings import PrioritySettings, SequenceSettings
     from storage.replay.window import Window
 
 __all__ = ["SCHEMES", "Scheme", "build_scheme", "check_scheme"]
@@ -102,6 +102,15 @@ def build_scheme(
 ) -> Scheme:
     """The scheme of that name over a window; SamplingError lists the names that exist."""
     check_scheme(scheme)
+    for name, given, kind in (
+        ("priorities", priorities, PrioritySettings),
+        ("sequences", sequences, SequenceSettings),
+    ):
+        if not isinstance(given, kind):
+            raise SamplingError(
+                f"{name}={given!r}: give storage.replay.{kind.__name__}(…)"
+                + (" or one of PRIORITY_PRESETS" if name == "priorities" else "")
+            )
     if scheme == "uniform":
         return Uniform(window, seed)
     if scheme == "per":

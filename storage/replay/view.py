@@ -16,8 +16,9 @@ from storage.replay.draws import store_draws_at
 from storage.replay.feedback import Feedback, checked
 from storage.replay.forgetting import checked_order, next_to_leave
 from storage.replay.gather import copy_rows, gather_steps
-from storage.replay.locate import locate, segment_slots
+from storage.replay.locate import checked_identities, locate, segment_slots
 from storage.replay.observations import Observations
+from storage.replay.own_maps import OwnMaps
 from storage.replay.priority_settings import PrioritySettings, SequenceSettings
 from storage.replay.private_overlay import PrivateOverlay
 from storage.replay.scheme import build_scheme
@@ -27,7 +28,6 @@ from storage.replay.stacks import gather_stacks
 from storage.replay.tables import FIXED_COLUMNS
 from storage.replay.values import NOTHING, WindowValues
 from storage.replay.window import Window
-from storage.segment import MappedSegment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -91,7 +91,7 @@ class ReplayView(WindowValues):
         columns = tuple(column.name for column in store.schema.columns)
         extra = tuple(name for name in columns if name not in FIXED_COLUMNS)
         self._segments = SegmentTable(
-            _OwnMaps(store), self._open_overlay(private), FIXED_COLUMNS + extra
+            OwnMaps(store), self._open_overlay(private), FIXED_COLUMNS + extra
         )
         super().__init__(store.schema, Window(self._segments), far_bound, discount, reward_scale)
         self._rules: dict[str, Any] = {
@@ -223,7 +223,7 @@ class ReplayView(WindowValues):
             raise SamplingError(f"there is no column {column!r} in this store") from None
         if column in DRAW_COLUMNS:
             self._show_draws()
-        segment, row = np.asarray(segment, np.int64), np.asarray(row, np.int64)
+        segment, row = checked_identities(segment, row)
         slots = segment_slots(self._window, segment, row)
         target = np.empty((row.size, *shape), dtype) if out is None else out
         if (
@@ -304,6 +304,12 @@ class ReplayView(WindowValues):
         self._window.clear()
         self._n_far = 0
 
+    def __repr__(self) -> str:
+        return (
+            f"<ReplayView {self._scheme.name} of {self.store.path}: {self.n_steps:,} steps in "
+            f"{self.n_episodes:,} episodes, window {self.window:,}>"
+        )
+
     def __enter__(self) -> ReplayView:
         return self
 
@@ -366,24 +372,16 @@ class ReplayView(WindowValues):
                 f"a batch of {batch_size} steps cannot be drawn from a window of {self.window}; "
                 "enlarge the window or take smaller batches"
             )
-        raise EmptyViewError(f"{self.n_steps} of {batch_size} steps; collect more before sampling")
+        raise EmptyViewError(
+            f"{self.n_steps} of {batch_size} steps; collect more before sampling (an "
+            "episode's steps enter when it has ended and was admitted: see advance)"
+        )
 
     def _publish_sometimes(self) -> None:
         now = time.monotonic()
         if now - self._published >= PUBLISH_SECONDS:
             self._segments.publish()
             self._published = now
-
-
-class _OwnMaps:
-    """Maps segments of a store for one view, so that they go when the view lets go of them."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def segment(self, segment_id: int) -> MappedSegment:
-        """Fresh read-only maps of one segment."""
-        return MappedSegment(self._store.paths, self._store.schema, self._store.log(segment_id))
 
 
 def _count(name: str, given: Any) -> int:

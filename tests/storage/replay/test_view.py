@@ -244,3 +244,23 @@ def test_the_overlay_is_published_at_close(four) -> None:
     column = group[f"{record.segment:06d}"]["value"]
     assert column.shape == (record.start + record.length + 1,)
     assert column[record.start] == record.start
+
+
+def test_what_a_view_cannot_take_is_told_in_plain_words(four) -> None:
+    with pytest.raises(SamplingError, match=r"fields='reward': give a list of names, \['reward'\]"):
+        four.view(fields="reward")
+    for name, given in (("priorities", "dopamine"), ("sequences", {"decay": 0.4})):
+        with pytest.raises(SamplingError, match=rf"{name}=.*: give storage\.replay\."):
+            four.view(scheme="pser", **{name: given})
+    with four.view(private=True) as view:
+        for segment, row in ((0, 0), ([0], [0.0]), ([0, 0], [0]), ([[0]], [[0]])):
+            with pytest.raises(SamplingError, match="in one dimension"):
+                view.read("reward", segment, row)
+            with pytest.raises(SamplingError, match="in one dimension"):
+                view.observe(segment, row)
+        batch = view.sample(9)
+        with pytest.raises(AttributeError, match="or the store has no such column"):
+            batch.no_such_thing  # noqa: B018
+        assert repr(batch).startswith("<Batch of 9 steps: observation, action")
+        assert "uniform" in repr(view)
+        assert "9 steps in 3 episodes" in repr(view)

@@ -10,16 +10,20 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pipeline.nearest import nearest
 from pipeline.parser import VerbParser, natural
+from pipeline.quoting import quote
 from storage.errors import StoreNotFoundError
 
 if TYPE_CHECKING:
     from pipeline.stored_run import StoredRun
 
 __all__ = ["main", "show_store"]
+
+_STORES_NAMED: Final = 3
+"""Of a folder that holds several."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -60,9 +64,11 @@ def show_store(
         raise StoreNotFoundError(
             f"there is no store {path}{hint}; give the folder that holds steps.zarr, or a run's"
         )
+    inside = path / "store" if (path / "store").is_dir() else path
     with _without_warnings():
         learner = _learner(path)
-        inside = path / "store" if (path / "store").is_dir() else path
+        if learner is None:
+            _refuse_folder_of_stores(inside)
         store = storage.open(inside if learner is None else learner.store or inside)
     try:
         summary = summarize(store, learner, top=top, alpha=alpha)
@@ -86,6 +92,20 @@ def _learner(path: Path) -> StoredRun | None:
 
     run = None if (path / "store").is_dir() else StoredRun.at(path)
     return run if run is not None and run.folder == path and run.store is not None else None
+
+
+def _refuse_folder_of_stores(path: Path) -> None:
+    """Raises where stores lie inside `path`, which is none, as a study's memories do."""
+    if (path / "steps.zarr").exists():
+        return
+    found = [each.parent for depth in ("*", "*/*") for each in path.glob(f"{depth}/steps.zarr")]
+    if found:
+        stores = [quote(each) for each in sorted(found)]
+        listed = ", ".join([*stores[:_STORES_NAMED], *["…"] * (len(stores) > _STORES_NAMED)])
+        raise StoreNotFoundError(
+            f"{path} is no store, but holds {len(stores)}: {listed}; give one of them, as "
+            f"`sharpwave inspect {stores[-1]}`"
+        )
 
 
 def _unit(text: str) -> float:

@@ -36,6 +36,7 @@ class PriorityStep:
     segment: int
     row: int
     episode: int
+    """Its number in the whole store, as `store.episode` takes it."""
     step: int
     priority: float
     """As stored: alpha not applied, unless the run's settings apply it before."""
@@ -46,10 +47,10 @@ class PriorityStep:
 
 @dataclass(frozen=True, slots=True)
 class PrioritySummary:
-    """The priorities of the steps that may be drawn, and how they are drawn by."""
+    """The priorities of the steps that may be drawn, and the rule that draws by them."""
 
     steps: int
-    """Steps that may be drawn: in the window, if that is known, and with a priority above 0."""
+    """Steps that P is over: with a priority above 0 and, where it is known, in the window."""
     rule: DrawRule
     top: list[PriorityStep]
     """Those of the largest priority, in that order."""
@@ -166,13 +167,14 @@ def _priorities(
     segment = np.repeat([part.segment for part in parts], [part.steps for part in parts])
     row = np.concatenate([part.rows for part in parts])
     draws = np.concatenate([part.draws for part in parts])
+    before = _episodes_before(store)
     listed = np.flatnonzero(probability > 0)
     order = listed[np.argsort(-priority[listed], kind="stable")[:top]]
     steps = [
         PriorityStep(
             int(segment[i]),
             int(row[i]),
-            *_place(store, int(segment[i]), int(row[i])),
+            *_place(store, before, int(segment[i]), int(row[i])),
             float(priority[i]),
             float(probability[i]),
             int(draws[i]),
@@ -182,8 +184,15 @@ def _priorities(
     return PrioritySummary(len(listed), rule, steps)
 
 
-def _place(store: Store, segment: int, row: int) -> tuple[int, int]:
-    """The ordinal of the row's episode within the segment, and the step within the episode."""
+def _episodes_before(store: Store) -> dict[int, int]:
+    """Episodes of all segments before each one, damaged ones included."""
+    counts = [info.episodes for info in store.segments]
+    firsts = [sum(counts[:i]) for i in range(len(counts))]
+    return {info.id: first for info, first in zip(store.segments, firsts, strict=True)}
+
+
+def _place(store: Store, before: dict[int, int], segment: int, row: int) -> tuple[int, int]:
+    """The number of the row's episode in the whole store, and the step within the episode."""
     records = store.records(segment)
     at = int(np.searchsorted(records["start"], row, side="right")) - 1
-    return int(records["ordinal"][at]), row - int(records["start"][at])
+    return before[segment] + at, row - int(records["start"][at])

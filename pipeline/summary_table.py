@@ -162,7 +162,7 @@ def _print_priorities(priorities: PrioritySummary, console: Console) -> None:
     """How steps are drawn, and those of the largest priority."""
     rule = priorities.rule
     where = (
-        "of the store with a priority"
+        "of the store with a priority, in the window or not"
         if rule.window is None
         else f"in the window of {rule.window:,}"
     )

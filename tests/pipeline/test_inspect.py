@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import storage
+from pipeline.collect import main as collect
 from pipeline.inspect import main
 from pipeline.stored_run import StoredRun
 from pipeline.summary import Spread, summarize
@@ -119,9 +120,10 @@ def test_a_run_s_steps_are_told_by_its_own_settings(
     assert {each["drawn"] for each in priorities["top"]} != {0}
     with storage.open("runs/pser/store") as store:
         for each in priorities["top"]:
-            record = store.records(each["segment"])[each["episode"]]
-            assert record["start"] + each["step"] == each["row"]
-            assert each["step"] < record["length"]
+            record = store.episode(each["episode"]).record
+            assert record.segment == each["segment"]
+            assert record.start + each["step"] == each["row"]
+            assert each["step"] < record.length
 
 
 def test_alpha_is_the_one_asked_for_the_run_s_or_the_default_and_says_so(
@@ -171,7 +173,10 @@ def test_a_run_that_learns_from_a_store_tells_its_own_overlay(
     check_top(own["priorities"]["top"], kept_window(Path("runs", name), "OfflineExperience"), alpha)
     assert own["drawn"] == 64 * 16
     main([f"runs/{name}"])
-    assert f"overlay main in runs/{name}: of 900 steps" in capsys.readouterr().out
+    text = capsys.readouterr().out
+    where = f"of {own['priorities']['steps']} steps of the store with a priority, in the window or"
+    assert (where in " ".join(text.split())) == (window is None)
+    assert f"overlay main in runs/{name}: of 900 steps" in text
 
 
 def test_priorities_that_hold_alpha_already_are_drawn_in_proportion(tmp_path: Path) -> None:
@@ -231,6 +236,29 @@ def test_steps_by_priority(run: Path, tmp_path: Path) -> None:
     assert (first.priority, first.probability) == (3.0, pytest.approx(3**0.6 / (3**0.6 + 1)))
 
 
+def test_an_episode_has_the_number_that_the_store_gives_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also in a later segment, which begins its own count."""
+    collect(["InvertedPendulum-v5", "--steps=60", "--lanes=2", f"--store={tmp_path / 'two'}"])
+    with storage.open(tmp_path / "two", mode="r+") as store:
+        first, second = store.segments
+        record = store.records(second.id)[1]
+        row = int(record["start"]) + 1
+        columns = store.overlay(mode="r+").segment(second.id, second.rows)
+        columns.array("priority")[row] = 3.0
+        number = first.episodes + 1
+        assert store.episode(number).record.start == record["start"]
+    capsys.readouterr()
+    (overlay,) = told(tmp_path / "two", capsys=capsys)
+    (listed,) = overlay["priorities"]["top"]
+    assert (listed["segment"], listed["row"]) == (second.id, row)
+    assert (listed["episode"], listed["step"]) == (number, 1)
+    main([str(tmp_path / "two")])
+    (line,) = [x for x in capsys.readouterr().out.splitlines() if f"{second.id:06d}/{row} " in x]
+    assert line.split()[1:3] == [str(number), "1"]
+
+
 def test_table_for_people(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main([str(run)])  # a run's folder stands for its store
     text = capsys.readouterr().out
@@ -259,8 +287,6 @@ def test_narrow_terminals_cut_no_word(
 
 
 def test_behaviour_is_counted_by_kind(tmp_path: Path) -> None:
-    from pipeline.collect import main as collect
-
     path = tmp_path / "random.store"
     collect(["InvertedPendulum-v5", "--steps=60", f"--store={path}"])
     with storage.open(path) as store:
@@ -282,6 +308,27 @@ def test_a_mistyped_store_gets_the_nearest_name(run: Path) -> None:
 def test_what_is_no_store(tmp_path: Path) -> None:
     with pytest.raises(StoreNotFoundError, match="is no Sharpwave store"):
         main([str(tmp_path)])
+
+
+def test_a_folder_of_stores_tells_where_they_are(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with storage.open(run / "store") as store:
+        spec = store.env_spec
+    monkeypatch.chdir(tmp_path)
+    for n in (2, 3, 4, 5):
+        storage.create(f"study/memories/{n:02d}.store", spec).close()
+    for place in ("study", "study/memories"):
+        with pytest.raises(StoreNotFoundError) as error:
+            main([place])
+        message = str(error.value)
+        assert message.startswith(f"{place} is no store, but holds 4: ")
+        assert "study/memories/02.store, study/memories/03.store, study/memories/04.store, …" in (
+            message
+        )
+        assert message.endswith(
+            "; give one of them, as `sharpwave inspect study/memories/05.store`"
+        )
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)])

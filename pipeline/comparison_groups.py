@@ -14,12 +14,17 @@ __all__ = ["RunSettings", "group_names"]
 _RULES: Final = "rules"
 _IGNORED: Final = (
     *("name", "seed", "environment.id", "agent.refer.rule_1", "agent.refer.rule_2"),
-    *("replay.overlay", "loop.steps", "evaluation.", "logging.", "checkpoint."),
+    *("replay.overlay", "replay.scheme", "loop.steps", "evaluation.", "logging.", "checkpoint."),
 )
 """What changes neither what is learnt nor how fast, or is told by other words.
 
 A run that goes on for longer is of the same kind as before.
 """
+_BY_SCHEME: Final = {
+    "priorities.": ("per", "pser"),
+    "sequences.": ("pser",),
+}
+"""Sections of the replay whose settings play a role under these schemes alone."""
 _MOST_NAMED: Final = 3
 """Settings in a group's name; where more differ, the runs' own names say it better."""
 _LONGEST: Final = 24
@@ -40,7 +45,10 @@ class RunSettings:
     """Whether the run learns from a fixed store."""
     seed: int
     values: Mapping[str, Any]
-    """What may distinguish runs, by the setting's name without its section."""
+    """What may distinguish runs, by the setting's name without its section.
+
+    Settings that play no role under the run's scheme are not there.
+    """
 
     @classmethod
     def read(cls, run: RunFolder) -> RunSettings:
@@ -54,8 +62,9 @@ class RunSettings:
         flat = dict(_flat(defaults)) | dict(_flat(kept))
         values = {_RULES: run.rules(), "engine": _engine(run, flat["agent.engine"])}
         for name, value in flat.items():
-            if not name.startswith(_IGNORED):
-                values.setdefault(name.partition(".")[2], value)
+            short = name.partition(".")[2]
+            if not name.startswith(_IGNORED) and _plays(short, flat["replay.scheme"]):
+                values.setdefault(short, value)
         return cls(
             run.path.name,
             environment,
@@ -81,22 +90,22 @@ def group_names(runs: Sequence[RunSettings]) -> list[str]:
 def _names(runs: Mapping[int, RunSettings]) -> dict[int, str]:
     varying = _varying(runs.values())
     keys = {i: tuple(repr(run.values.get(name)) for name in varying) for i, run in runs.items()}
-    texts = {keys[i]: _text(run, varying) for i, run in runs.items()}
-    if len(varying) <= _MOST_NAMED and _fits(texts.values()):
-        return {i: texts[key] for i, key in keys.items()}
+    texts = {i: _text(run, varying) for i, run in runs.items()}
     members: dict[tuple[str, _Key], list[str]] = {}
     for i, run in runs.items():
         members.setdefault((run.environment, keys[i]), []).append(run.name)
+    named = {(run.environment, texts[i]) for i, run in runs.items()}
+    short = max(map(len, texts.values())) <= _LONGEST_NAME
+    if len(varying) <= _MOST_NAMED and short and len(named) == len(members):
+        return texts
     return {i: _named_by_runs(members[run.environment, keys[i]]) for i, run in runs.items()}
 
 
-def _fits(texts: Collection[str]) -> bool:
-    """Whether the names are short, and no two of them are the same."""
-    return max(map(len, texts)) <= _LONGEST_NAME and len(set(texts)) == len(texts)
-
-
 def _varying(runs: Collection[RunSettings]) -> list[str]:
-    """The settings in which any two runs of one environment differ, or which one lacks."""
+    """The settings in which any two runs of one environment differ, or which one lacks.
+
+    Those of a scheme are compared among the runs that draw by it.
+    """
     names = dict.fromkeys(name for run in runs for name in run.values)
     environments: dict[str, list[RunSettings]] = {}
     for run in runs:
@@ -105,19 +114,27 @@ def _varying(runs: Collection[RunSettings]) -> list[str]:
         name
         for name in names
         if any(
-            len({repr(run.values.get(name)) for run in panel}) > 1
+            len({repr(run.values.get(name)) for run in panel if _told(run, name)}) > 1
             for panel in environments.values()
         )
     ]
 
 
 def _text(run: RunSettings, varying: Sequence[str]) -> str:
-    if not varying:
-        return str(run.values[_RULES])
     return ", ".join(
         str(run.values[name]) if name == _RULES else f"{name}={_value(run.values.get(name))}"
-        for name in varying
+        for name in [name for name in varying if _told(run, name)] or [_RULES]
     )
+
+
+def _told(run: RunSettings, name: str) -> bool:
+    """Whether a setting is one of the run's: what it lacks it has not set, but for its scheme's."""
+    return name in run.values or not name.startswith(tuple(_BY_SCHEME))
+
+
+def _plays(name: str, scheme: str) -> bool:
+    """Whether a setting plays a role under a scheme."""
+    return all(scheme in own for part, own in _BY_SCHEME.items() if name.startswith(part))
 
 
 def _named_by_runs(names: Sequence[str]) -> str:

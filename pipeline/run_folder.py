@@ -131,9 +131,11 @@ class RunFolder:
             ) from error
 
     def rules(self) -> str:
-        """The paper's name of the run's remember-and-forget rules."""
-        refer = self.settings()["agent"]["refer"]
-        return _RULES[refer["rule_1"], refer["rule_2"]]
+        """The paper's name of the rules, and the scheme where it is not uniform: "ER, PSER"."""
+        kept = self.settings()
+        refer, scheme = kept["agent"]["refer"], kept["replay"]["scheme"]
+        named = _RULES[refer["rule_1"], refer["rule_2"]]
+        return named if scheme == "uniform" else f"{named}, {scheme.upper()}"
 
     def title(self) -> str:
         """Environment, rules and name of the run, for a picture."""

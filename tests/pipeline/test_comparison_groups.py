@@ -73,6 +73,76 @@ def test_what_differs_in_one_environment_is_named_in_all() -> None:
     assert group_names(runs) == ["engine=fused", "engine=eager", "engine=fused"]
 
 
+def test_rules_that_differ_between_environments_are_each_told() -> None:
+    assert group_names([a_run(rules="ER"), a_run(at="Ant-v5")]) == ["ER", "ReF-ER"]
+
+
+def test_settings_of_a_scheme_name_no_run_of_another() -> None:
+    """What plays no role under a run's scheme is not among its values."""
+    per, pser = {"priorities.alpha": 0.6}, {"priorities.alpha": 0.6, "sequences.window": None}
+    runs = [
+        a_run(),
+        a_run(rules="ReF-ER, PER", **per),
+        a_run(rules="ReF-ER, PSER", **pser),
+    ]
+    assert group_names(runs) == ["ReF-ER", "ReF-ER, PER", "ReF-ER, PSER"]
+    wide = a_run(rules="ReF-ER, PSER", **pser | {"sequences.window": 5})
+    assert group_names([*runs, wide])[1:] == [
+        "ReF-ER, PER",
+        "ReF-ER, PSER, sequences.window=none",
+        "ReF-ER, PSER, sequences.window=5",
+    ]
+    elsewhere = a_run(at="Ant-v5", rules="ReF-ER, PER", **per)
+    assert group_names([*runs[2:], wide, elsewhere])[-1] == "ReF-ER, PER"
+
+
+def of_scheme(run: Path, to: Path, scheme: str, *changes: tuple[str, str]) -> RunFolder:
+    """A copy of `run` whose config.yaml says that scheme and has the changes."""
+    shutil.copytree(run, to)
+    folder = RunFolder(to)
+    text = folder.config.read_text()
+    for old, new in (("scheme: uniform", f"scheme: {scheme}"), *changes):
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    folder.config.write_text(text)
+    return folder
+
+
+ALPHA, ETA = ("  alpha: 0.6", "  alpha: 0.7"), ("  eta: 0.7", "  eta: 0.1")
+
+
+@pytest.mark.parametrize(
+    ("scheme", "rules", "texts"),
+    [
+        ("uniform", "ReF-ER", ["ReF-ER", "ReF-ER", "ReF-ER"]),
+        (
+            "per",
+            "ReF-ER, PER",
+            ["priorities.alpha=0.6", "priorities.alpha=0.7", "priorities.alpha=0.6"],
+        ),
+        (
+            "pser",
+            "ReF-ER, PSER",
+            [
+                "priorities.alpha=0.6, sequences.eta=0.7",
+                "priorities.alpha=0.7, sequences.eta=0.7",
+                "priorities.alpha=0.6, sequences.eta=0.1",
+            ],
+        ),
+    ],
+)
+def test_only_what_a_scheme_takes_makes_groups(
+    compared: Path, tmp_path: Path, scheme: str, rules: str, texts: list[str]
+) -> None:
+    folders = [
+        of_scheme(compared / "small", tmp_path / f"{scheme}-{i}", scheme, *changes)
+        for i, changes in enumerate([(), (ALPHA,), (ETA,)])
+    ]
+    assert {folder.rules() for folder in folders} == {rules}
+    assert folders[0].title() == f"InvertedPendulum-v5: V-RACER, {rules} (small)"
+    assert group_names([RunSettings.read(folder) for folder in folders]) == texts
+
+
 def test_runs_that_do_not_act_are_compared_among_themselves() -> None:
     runs = [a_run(warmup=9), a_run(warmup=9), a_run(offline=True, warmup=0, store="b")]
     assert set(group_names(runs)) == {"ReF-ER"}

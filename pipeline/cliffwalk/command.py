@@ -16,7 +16,9 @@ __all__ = ["main"]
 _DESCRIPTION: Final = (
     "Replays Blind Cliffwalk, where one of 2^(n+1) - 2 transitions is rewarded, by each sampler "
     "until the values are learnt. Tables (Parquet, CSV) and pictures go into a folder; what it "
-    "holds already is not played again. Every combination of the LISTs is played."
+    "holds already is not played again. Every combination of the LISTs is played: by default 1,200 "
+    "trials, which take some 15 min of one free core; each state more doubles that, and --n=2-10 "
+    "takes less than a minute."
 )
 _SAMPLERS: Final = ("uniform", "oracle", "per", "pser-max", "pser-add")
 _TRIALS: Final = {

@@ -17,8 +17,9 @@ from training.cliffwalk.trial import SOLVED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-__all__ = ["median_curve", "save_errors", "save_updates"]
+__all__ = ["mark_states", "median_curve", "save_errors", "save_updates", "title_figure"]
 
 _SIZE: Final = (12.0, 5.6)
 _COLOURS: Final = {
@@ -31,6 +32,8 @@ _COLOURS: Final = {
 """Of each scheme; settings that are played beside each other take one after the other."""
 _STROKES: Final = {"epsilon": "solid", "max": (0, (5, 2))}
 """Full lines begin at ε, broken ones at the largest priority."""
+_WIDTHS: Final = (3.0, 1.4, 0.7)
+"""Of the settings of one scheme: a later one lies on an earlier one and leaves its edges."""
 _POINTS_A_DECADE: Final = 40
 
 
@@ -72,13 +75,23 @@ def save_updates(summaries: Sequence[Summary], path: Path) -> Path:
             for (label, members), pen in zip(groups.items(), pens, strict=True):
                 _draw_updates(axes, label, members, pen, after_goal)
             axes.set_yscale("log")
-            axes.set_xlabel("states n")
-            axes.xaxis.get_major_locator().set_params(integer=True)
+            mark_states(axes, [each.n for each in summaries])
         panels[0].set_ylabel("updates until the error is below 1e-3")
         panels[0].set_title("all updates", loc="left")
         panels[1].set_title("after the rewarded transition was first drawn", loc="left")
         _finish(figure, panels[0], "Blind Cliffwalk: median and its 95 % interval")
     return path
+
+
+def title_figure(figure: Figure, title: str) -> None:
+    """A title above all panels."""
+    figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
+
+
+def mark_states(axes: Axes, sizes: Iterable[int]) -> None:
+    """Marks a horizontal axis at the numbers of states that were played, and nowhere between."""
+    axes.set_xlabel("states n")
+    axes.set_xticks(sorted(set(sizes)))
 
 
 def _draw_updates(
@@ -123,12 +136,19 @@ def _pens(samplers: Iterable[Sampler]) -> list[dict[str, Any]]:
         if variant not in seen:
             seen.append(variant)
         colours = _COLOURS[sampler.name]
-        colour = colours[seen.index(variant) % len(colours)]
-        pens.append({"color": colour, "linestyle": _STROKES[sampler.initial], "linewidth": 1.8})
+        number = seen.index(variant)
+        pens.append(
+            {
+                "color": colours[number % len(colours)],
+                "linestyle": _STROKES[sampler.initial],
+                "linewidth": _WIDTHS[min(number, len(_WIDTHS) - 1)],
+                "zorder": 2 + 0.1 * number,
+            }
+        )
     return pens
 
 
-def _finish(figure: Any, axes: Axes, title: str) -> None:
-    figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
+def _finish(figure: Figure, axes: Axes, title: str) -> None:
+    title_figure(figure, title)
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3)

@@ -22,7 +22,7 @@ from storage.errors import SharpwaveError
 from training.cliffwalk.memory import fill_store
 from training.cliffwalk.trial import Trial
 
-__all__ = ["make_memory", "played"]
+__all__ = ["make_memory", "missing_memories", "played"]
 
 
 def make_memory(path: Path, n: int) -> None:
@@ -36,13 +36,18 @@ def make_memory(path: Path, n: int) -> None:
     staged.rename(path)
 
 
+def missing_memories(trials: Sequence[Trial], folder: CliffwalkFolder) -> list[int]:
+    """The numbers of states whose stores are to be made before `trials` are played."""
+    sizes = {trial.n for trial in trials if trial.sampler.name != "oracle"}
+    return [n for n in sorted(sizes) if not folder.memory(n).exists()]
+
+
 def played(trials: Sequence[Trial], folder: CliffwalkFolder, processes: int) -> Generator[Record]:
     """Finished trials, as they finish; memories that are missing are made first.
 
     Close the generator to end it early: no process is left then.
     """
-    sizes = {trial.n for trial in trials if trial.sampler.name != "oracle"}
-    missing = [(folder.memory(n), n) for n in sorted(sizes) if not folder.memory(n).exists()]
+    missing = [(folder.memory(n), n) for n in missing_memories(trials, folder)]
     if processes == 1 or len(trials) == 1:
         for path, n in missing:
             make_memory(path, n)

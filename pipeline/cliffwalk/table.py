@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from pipeline.cliffwalk.summary import Spread, Summary
 
-__all__ = ["markdown_table", "shown_sizes", "table_text", "warnings_of"]
+__all__ = ["markdown_table", "shown_sizes", "sizes_text", "table_text", "warnings_of"]
 
 _SHOWN: Final = 3
 """Numbers of states that a table has columns for."""
+_NARROWEST: Final = 3
+"""Characters of a column: a rule in Markdown is made of at least as many."""
 
 
 def markdown_table(summaries: Sequence[Summary], *, after_goal: bool) -> str:
@@ -35,43 +37,75 @@ def shown_sizes(found: Iterable[int]) -> list[int]:
 
 
 def warnings_of(summaries: Sequence[Summary]) -> list[str]:
-    """One warning for each PSER that its maximum initial priorities make slower than PER."""
+    """What initial priorities cost by these rows, each for the largest n that shows it.
+
+    PSER from the largest priority is held against PER from the largest, and what begins at ε
+    against uniform replay; no warning is about what the rows do not hold.
+    """
     found = []
     for label in dict.fromkeys(each.label for each in summaries):
         for each in reversed([each for each in summaries if each.label == label]):
-            per = _per_beside(each, summaries)
-            if per is None:
+            rival = _rival(each, summaries)
+            if rival is None:
                 continue
-            if each.updates.median > per.updates.median:
-                found.append(_warning(each, per))
+            if each.updates.median > rival.updates.median:
+                found.append(_warning(each, rival, summaries))
             break
     return found
+
+
+def sizes_text(found: Iterable[int]) -> str:
+    """Which numbers of states a table leaves out, and how many; empty where it has all."""
+    sizes = sorted(set(found))
+    shown = [str(n) for n in shown_sizes(sizes)]
+    if len(shown) == len(sizes):
+        return ""
+    listed = f"{', '.join(shown[:-1])} and {shown[-1]}"
+    return f"The tables show n = {listed} of {len(sizes)} numbers of states"
 
 
 def table_text(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A markdown table whose columns but the first are aligned to the right."""
     cells = [list(heads), *(list(row) for row in rows)]
-    widths = [max(len(line[i]) for line in cells) for i in range(len(heads))]
+    widths = [max(_NARROWEST, *(len(line[i]) for line in cells)) for i in range(len(heads))]
     rules = ["-" * widths[0], *(f"{'-' * (width - 1)}:" for width in widths[1:])]
     return "\n".join(_line(line, widths) for line in (cells[0], rules, *cells[1:]))
 
 
-def _per_beside(each: Summary, summaries: Sequence[Summary]) -> Summary | None:
-    """PER's summary that differs from a PSER's from maximum priorities by the scheme alone."""
-    if not each.sampler.sequential or each.sampler.initial != "max":
-        return None
-    own = {"sampler": "per", "decay": None, "window": None, "eta": None}
+def _rival(each: Summary, summaries: Sequence[Summary]) -> Summary | None:
+    """Whose updates a warning would compare with: what differs by the scheme alone."""
+    sampler = each.sampler
+    if sampler.sequential and sampler.initial == "max":
+        return _beside(each, summaries, sampler="per", decay=None, window=None, eta=None)
+    if sampler.prioritized and sampler.initial == "epsilon":
+        settings = dict.fromkeys(("initial", "epsilon", "alpha", "decay", "window", "eta"))
+        return _beside(each, summaries, sampler="uniform", **settings)
+    return None
+
+
+def _beside(each: Summary, summaries: Sequence[Summary], **own: Any) -> Summary | None:
+    """The summary that differs in `own` alone; None where nothing of the kind was played."""
     wanted = each.columns | own
     return next((other for other in summaries if other.columns == wanted), None)
 
 
-def _warning(each: Summary, per: Summary) -> str:
-    ours, theirs = each.updates.median, per.updates.median
-    times = "more than PER" if math.isinf(ours) else f"{ours / theirs:.1f} times as many as PER"
+def _warning(each: Summary, rival: Summary, summaries: Sequence[Summary]) -> str:
+    """How much more it needs than `rival`, and what it needs from the other initial priority."""
+    ours, theirs = each.updates.median, rival.updates.median
+    name = "PER" if rival.sampler.prioritized else "uniform replay"
+    times = (
+        f"more than {name}" if math.isinf(ours) else f"{ours / theirs:.1f} times as many as {name}"
+    )
+    largest = each.sampler.initial == "max"
+    kind = "maximum initial priorities" if largest else "small initial priorities"
+    text = (
+        f"Warning: with {kind}, {each.label} needs {_number(ours)} updates at n = {each.n}, "
+        f"{times} ({_number(theirs)})."
+    )
+    other = _beside(each, summaries, initial="epsilon" if largest else "max")
+    start = f"{each.sampler.epsilon:g}" if largest else "max"
     return (
-        f"Warning: with maximum initial priorities, {each.label} needs {_number(ours)} updates at "
-        f"n = {each.n}, {times} ({_number(theirs)}). Each useless step must be drawn several times "
-        "before η lets it fade; start from epsilon in small memories that do not turn over."
+        text if other is None else f"{text} From {start} it needs {_number(other.updates.median)}."
     )
 
 

@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.cliffwalk.folder import CliffwalkFolder, write_table
-from pipeline.cliffwalk.table import shown_sizes, table_text
+from pipeline.cliffwalk.plot import mark_states, title_figure
+from pipeline.cliffwalk.table import shown_sizes, sizes_text, table_text
 from pipeline.curve_plot import save_figure
 from pipeline.quoting import quote
 from storage.kernel import Integers
@@ -118,6 +119,9 @@ def compare_theorem(
         write_table(pa.Table.from_pylist([each.row() for each in found], _SCHEMA), path / "theorem")
         picture = _save_picture(found, path / "theorem.png")
     print(_table(found))
+    shown = sizes_text(each.n for each in found)
+    if shown:
+        print(f"\n{shown}, and means that are off; {quote(path / 'theorem.csv')} has them all.")
     good = sum(each.within for each in found)
     print(
         f"\n{good} of {len(found)} means of {repeats:,} simulations are within 3 standard errors"
@@ -188,8 +192,8 @@ def _save_picture(found: Sequence[Comparison], path: Path) -> Path:
             axes.plot(sizes, expected, label=name, linestyle=stroke, linewidth=1.6, **pen)
             axes.plot(sizes, [each.mean for each in members], "o", markersize=3.5, **pen)
         axes.set_yscale("log")
-        axes.set_xlabel("states n")
+        mark_states(axes, [each.n for each in found])
         axes.set_ylabel("expected draws until all states are learnt")
-        axes.set_title("Theorem 1: closed forms (lines) and simulations (dots)", loc="left")
+        title_figure(figure, "Blind Cliffwalk, Theorem 1: closed forms (lines), simulations (dots)")
         axes.legend(loc="upper left")
     return path

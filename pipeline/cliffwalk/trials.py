@@ -13,12 +13,13 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from pipeline.cliffwalk.effort import effort_text
 from pipeline.cliffwalk.folder import CliffwalkFolder, write_table
 from pipeline.cliffwalk.plot import save_errors, save_updates
-from pipeline.cliffwalk.pool import played
+from pipeline.cliffwalk.pool import missing_memories, played
 from pipeline.cliffwalk.record import Record
 from pipeline.cliffwalk.summary import SCHEMA, Summary, summarize
-from pipeline.cliffwalk.table import markdown_table, warnings_of
+from pipeline.cliffwalk.table import markdown_table, sizes_text, warnings_of
 from pipeline.progress_bar import progress_bar
 from pipeline.quoting import quote
 from training.cliffwalk.sampler import Sampler
@@ -76,7 +77,7 @@ def play_trials(
     with folder.held():
         known = folder.read()
         missing = [trial for trial in trials if trial not in known]
-        print(f"{len(missing):,} trials to play, {len(trials) - len(missing):,} are in {path}")
+        _announce(folder, missing, len(trials) - len(missing))
         interrupted = _play(folder, known, missing, processes or os.cpu_count() or 1)
         summaries = summarize(known.values())
         write_table(pa.Table.from_pylist([s.row() for s in summaries], SCHEMA), path / "summary")
@@ -89,6 +90,23 @@ def play_trials(
         pictures = [save_errors(known.values(), path / "mse.png")]
         pictures.append(save_updates(summaries, path / "updates.png"))
     _print(summaries, path, [picture for picture in pictures if picture])
+
+
+def _announce(folder: CliffwalkFolder, missing: Sequence[Trial], played_before: int) -> None:
+    """Says what is going to be done before the first trial has ended, and how long it takes."""
+    effort = effort_text(missing)
+    print(
+        f"{len(missing):,} trials to play, {played_before:,} are in {folder.path}"
+        + (f"; they take {effort}" if effort else ""),
+        flush=True,
+    )
+    sizes = missing_memories(missing, folder)
+    if sizes:
+        print(
+            f"making the memories of n = {', '.join(map(str, sizes))} first, "
+            f"{sum(2**n for n in sizes):,} episodes",
+            flush=True,
+        )
 
 
 def _play(
@@ -124,6 +142,9 @@ def _print(summaries: Sequence[Summary], path: Path, pictures: Sequence[Path]) -
     print("\nof them, after the rewarded transition was first drawn:\n")
     print(markdown_table(summaries, after_goal=True))
     print("\nMedian and its 95 % interval (of fewer than 6 trials: their range).")
+    shown = sizes_text(each.n for each in summaries)
+    if shown:
+        print(f"{shown}; {quote(path / 'summary.csv')} has them all.")
     for line in warnings_of(summaries):
         print(f"\n{line}")
     tables = f"{quote(path / 'runs.parquet')} {quote(path / 'summary.csv')}"

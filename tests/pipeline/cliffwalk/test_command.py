@@ -107,6 +107,34 @@ def test_what_is_there_is_not_played_again(
     assert len(after) == len(before) + 18
 
 
+def test_from_other_values_small_initial_priorities_are_warned_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--n=6", "--seeds=6", "--processes=1", "--learner=linear", "--start=normal"]
+    main([*words, "--samplers=uniform,per", f"--folder={tmp_path}/study"])
+    (warning,) = [x for x in capsys.readouterr().out.splitlines() if x.startswith("Warning")]
+    found = {x["initial"]: x["updates_median"] for x in rows(tmp_path / "study/summary.parquet")}
+    assert found["epsilon"] > 3 * found[None] > 9 * found["max"]
+    assert warning == (
+        "Warning: with small initial priorities, PER, from 1e-06, linear, N(0, 0.1) needs "
+        f"{found['epsilon']:,.0f} updates at n = 6, {found['epsilon'] / found[None]:.1f} times as "
+        f"many as uniform replay ({found[None]:,.0f}). From max it needs {found['max']:,.0f}."
+    )
+
+
+def test_what_comes_is_told_before_it_is_done(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["--n=2-5", "--seeds=1", "--processes=1", "--samplers=per", f"--folder={tmp_path}/study"])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("8 trials to play, 0 are in ")
+    assert lines[1] == "making the memories of n = 2, 3, 4, 5 first, 60 episodes"
+    (shown,) = [line for line in lines if line.startswith("The tables show")]
+    assert shown.startswith("The tables show n = 3, 4 and 5 of 4 numbers of states; ")
+    main(["--n=2-5", "--seeds=2", "--processes=1", "--samplers=per", f"--folder={tmp_path}/study"])
+    assert "making" not in capsys.readouterr().out
+
+
 def test_the_warning_stands_below_the_table(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -115,6 +143,9 @@ def test_the_warning_stands_below_the_table(
     out = capsys.readouterr().out
     assert "| PSER MAX, ρ 0.4, W 5, η 0.7, from max " in out
     (warning,) = [line for line in out.splitlines() if line.startswith("Warning")]
+    found = rows(tmp_path / "study/summary.parquet")
+    (gentle,) = [x for x in found if (x["sampler"], x["initial"]) == ("pser-max", "epsilon")]
+    assert warning.endswith(f". From 1e-06 it needs {gentle['updates_median']:,.0f}.")
     assert "with maximum initial priorities, PSER MAX, ρ 0.4, W 5, η 0.7, from max" in warning
     assert "times as many as PER" in warning
 
@@ -151,6 +182,7 @@ def test_theorem(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert expected[4, "PSER, ρ 0.8, W 20"] == pytest.approx(6.24, abs=1e-12)
     assert png_size(tmp_path / "study/theorem.png") == (1040, 780)
     out = capsys.readouterr().out
+    assert "The tables show n = 3, 4 and 5 of 4 numbers of states" in out
     assert "of 28 means of 400 simulations are within 3 standard errors" in out
     assert "| PSER, ρ 0.4, W 5 " in out
 

@@ -6,7 +6,7 @@ import pytest
 from training.cliffwalk.learner import Learner
 from training.cliffwalk.oracle import Oracle
 from training.cliffwalk.sampler import Sampler
-from training.cliffwalk.trial import Trial
+from training.cliffwalk.trial import SOLVED, Trial
 
 
 def test_it_finds_the_goal_at_once_and_then_what_helps_most() -> None:
@@ -49,3 +49,19 @@ def test_updates_of_a_whole_trial(n: int, updates: int) -> None:
     assert outcome.converged
     assert outcome.goal_update == 1
     assert outcome.updates == updates
+
+
+@pytest.mark.parametrize(("n", "oracle", "backwards"), [(8, 280, 112), (12, 613, 180)])
+def test_the_best_next_update_is_not_the_shortest_way(n: int, oracle: int, backwards: int) -> None:
+    """Updates nearest to the goal first, until no error is above 0.01, then the largest."""
+    learner = Learner(n)
+    right, truth = np.zeros(n), np.array([row.max() for row in learner.truth.reshape(n, 2)])
+    updates = 0
+    while np.sum((right - truth) ** 2) / (2 * n) >= SOLVED:
+        errors = np.append((1 - 1 / n) * right[1:], 1.0) - right
+        above = np.flatnonzero(np.abs(errors) > 0.01)
+        at = above[-1] if len(above) else np.argmax(np.abs(errors))
+        right[at] += 0.25 * errors[at]
+        updates += 1
+    assert updates == backwards < oracle
+    assert Trial(n, Sampler("oracle")).play(None).updates == oracle

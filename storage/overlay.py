@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 
 from storage.atomic import disk_full_as_error, write_atomic
 from storage.column_file import ColumnFile
-from storage.errors import ConfigError, DiskFullError, ReadOnlyStoreError
+from storage.errors import ConfigError, CorruptStoreError, DiskFullError, ReadOnlyStoreError
 from storage.layout import INNER_ROWS, align_up, segment_name
 from storage.schema import Column
 from storage.segment import header_of
@@ -129,8 +130,27 @@ class Overlay:
         self.mode = mode
         self._store = store
         self._segments: dict[int, OverlaySegment] = {}
+        if (path / "zarr.json").exists():
+            self._check_store()
         if mode == "r+":
             self._create()
+
+    def _check_store(self) -> None:
+        """Refuse an overlay that was made over another store."""
+        try:
+            made_for = json.loads((self.path / "zarr.json").read_bytes())["attributes"][
+                "store_uuid"
+            ]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise CorruptStoreError(
+                f"{self.path / 'zarr.json'} cannot be read ({error!r}); an overlay is a cache: "
+                "remove its folder, or name another overlay"
+            ) from None
+        if made_for != self._store.uuid:
+            raise ConfigError(
+                f"overlay {self.path} belongs to the store {made_for}, not to {self._store.uuid} "
+                f"at {self._store.path}; name another overlay"
+            )
 
     def _create(self) -> None:
         with disk_full_as_error(self.path, 0):

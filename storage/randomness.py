@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import hashlib
 import math
+from typing import Any
 
 import numpy as np
 
+from storage.errors import ConfigError
 from storage.kernel import kernel, multiply_high
 
 __all__ = [
     "bounded",
+    "checked_seed",
     "derive_seed",
     "normal_pair",
     "philox",
@@ -35,6 +38,13 @@ _ELEVEN = np.uint64(11)
 def _digest(seed: int, purpose: str, indices: tuple[int, ...], size: int) -> bytes:
     text = "\0".join([str(int(seed)), purpose, *(str(int(index)) for index in indices)])
     return hashlib.blake2b(text.encode(), digest_size=size).digest()
+
+
+def checked_seed(seed: Any) -> int:
+    """A seed as an int; ConfigError for anything that is no whole number."""
+    if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
+        return int(seed)
+    raise ConfigError(f"seed={seed!r}: give a whole number")
 
 
 def stream_key(seed: int, purpose: str) -> tuple[np.uint64, np.uint64]:

@@ -198,7 +198,13 @@ def _first_bad(values: Floats32, lowest: float) -> Index:
 
 def checked(name: str, given: Any, length: int, lowest: float = -np.inf) -> npt.NDArray[np.float32]:
     """Feed-back as float32 [length], finite and not below `lowest`; FeedbackError otherwise."""
-    values = np.asarray(given)
+    try:
+        values = np.asarray(given)
+    except (TypeError, RuntimeError, ValueError) as error:
+        raise FeedbackError(
+            f"{name} is no array ({error}); give floats, of tensors .detach().cpu().float(). "
+            "Nothing was changed"
+        ) from None
     if values.dtype.kind != "f":
         raise FeedbackError(f"{name} has dtype {values.dtype}; give floats. Nothing was changed")
     if values.shape != (length,):

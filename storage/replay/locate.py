@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from storage.errors import SamplingError
+from storage.errors import FeedbackError, SamplingError
 from storage.kernel import Index, Integers, Integers32, kernel
 from storage.replay.tables import LENGTH, MASK, SEGMENT, SEGMENT_ID, START, owner
 
@@ -72,13 +72,20 @@ def _resolve(
 def locate(window: Window, batch: Batch) -> tuple[Integers, int]:
     """Keys of a batch's steps, int64 [B], and how many of them are in the window.
 
-    A key is (episode slot << 32 | t), or -1 for a step that has left (or a closing row).
+    A key is (episode slot << 32 | t), or -1 for a step that has left (or a closing row). Raises
+    FeedbackError if the batch's identities are not as many as its rows.
     """
+    sizes = {len(batch), batch.segment.size}
     keys = np.empty(len(batch), np.int64)
     try:
         position = batch.position
     except AttributeError:
         position = np.zeros(keys.size, np.int64)
+    if len(sizes | {position.size}) > 1:
+        raise FeedbackError(
+            f"the batch has {batch.segment.size} segments, {len(batch)} rows and {position.size} "
+            "positions; take batches as views give them. Nothing was changed"
+        )
     found = _locate(
         window.episodes,
         window.segments.table,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from storage.errors import SamplingError
+from storage.errors import CheckpointError, SamplingError
 from storage.randomness import stream_key
 from storage.replay.priorities import (
     AFTER,
@@ -126,8 +126,13 @@ class Prioritized:
         return {"largest_ever": self.largest_ever}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take it back; the tree has been rebuilt already."""
-        self._rules[LARGEST] = float(state["largest_ever"])
+        """Take it back; the tree has been rebuilt already. CheckpointError for no such number."""
+        largest = float(state["largest_ever"])
+        if not (np.isfinite(largest) and largest >= 0.0):
+            raise CheckpointError(
+                f"the checkpoint's largest priority is {largest}; take an undamaged one"
+            )
+        self._rules[LARGEST] = largest
 
     @property
     def _mask(self) -> int:

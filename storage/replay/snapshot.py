@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from storage.errors import CheckpointError
-from storage.kernel import Index, Integers, kernel
+from storage.kernel import Floats, Index, Integers, kernel
 from storage.replay.admission import count_stored
 from storage.replay.batch import plan_row
 from storage.replay.draws import load_draws
@@ -19,9 +19,26 @@ if TYPE_CHECKING:
     from storage.replay.scheme import Scheme
     from storage.replay.window import Window
 
-__all__ = ["load_view", "restore_overlay", "snapshot_overlay", "verify_episodes", "view_state"]
+__all__ = [
+    "checked_position",
+    "load_view",
+    "restore_overlay",
+    "snapshot_overlay",
+    "verify_episodes",
+    "view_state",
+]
 
 VERSION = 1
+_PARTS = (
+    "version",
+    "scheme",
+    "scheme_state",
+    "episodes",
+    "overlay",
+    "draws",
+    "settings",
+    "consumed",
+)
 
 
 class Log(Protocol):
@@ -97,10 +114,33 @@ def restore_overlay(window: Window, columns: dict[str, npt.NDArray[Any]]) -> Non
     scatter_rows(window.segments.table, slots, rows, np.array(plan, np.int64))
 
 
+def checked_position(state: dict[str, Any]) -> tuple[int, Floats, dict[int, int]]:
+    """Draws, settings, and what was consumed of each segment, of a view's own state.
+
+    CheckpointError for a part that is missing, or that no view can have.
+    """
+    lacking = [name for name in _PARTS if name not in state]
+    if lacking:
+        raise CheckpointError(f"the checkpoint's view lacks {', '.join(lacking)}; take another one")
+    draws, settings = int(state["draws"]), np.asarray(state["settings"], np.float64)
+    consumed = np.asarray(state["consumed"], np.int64).reshape(-1, 2)
+    if (
+        draws < 0
+        or settings.shape != (3,)
+        or not np.isfinite(settings).all()
+        or consumed.min(initial=0) < 0
+    ):
+        raise CheckpointError(
+            f"the checkpoint's view has made {draws} draws, with settings {settings} and "
+            f"{consumed.tolist()} consumed, which no view has; take an undamaged one"
+        )
+    return draws, settings, {int(segment): int(seen) for segment, seen in consumed}
+
+
 def _checked_ring(ring: Any) -> tuple[int, int]:
     """The ring position of the oldest step, and the length of the ring."""
     head, size = (int(number) for number in ring)
-    if head < 0 or size < 1 or size & (size - 1):
+    if not (0 <= head < 2**62 and 1 <= size <= 2**32) or size & (size - 1):
         raise CheckpointError(
             f"the checkpoint's ring begins at {head} and has {size} places, which no window has; "
             "take an undamaged one"

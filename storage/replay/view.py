@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from storage.errors import EmptyViewError, SamplingError
+from storage.errors import SamplingError
+from storage.randomness import checked_seed
 from storage.replay.admission import acting_errors, new_episodes, newest
 from storage.replay.batch import Array, Batch, FieldPlan, Values, plan_row
-from storage.replay.buffers import BatchBuffers, Buffers
+from storage.replay.buffers import (
+    BatchBuffers,
+    Buffers,
+    checked_count,
+    checked_out,
+    checked_size,
+)
 from storage.replay.draws import COLUMNS as DRAW_COLUMNS
 from storage.replay.draws import store_draws_at
 from storage.replay.feedback import Feedback, checked
@@ -23,7 +30,7 @@ from storage.replay.priority_settings import PrioritySettings, SequenceSettings
 from storage.replay.private_overlay import PrivateOverlay
 from storage.replay.scheme import build_scheme
 from storage.replay.segment_table import OverlaySource, SegmentTable
-from storage.replay.snapshot import load_view, view_state
+from storage.replay.snapshot import checked_position, load_view, view_state
 from storage.replay.stacks import gather_stacks
 from storage.replay.tables import FIXED_COLUMNS
 from storage.replay.values import NOTHING, WindowValues
@@ -81,12 +88,12 @@ class ReplayView(WindowValues):
         far_bound: float = 5.0,
     ) -> None:
         self.store = store
-        self.window = _count("window", window)
+        self.window = checked_count("window", window)
         self.draws = 0
         """Batches drawn so far: the index of the random stream."""
         self._overlay_place = (overlay, overlay_root)
         self._forgets = checked_order(forget)
-        self._seed = int(seed)
+        self._seed = checked_seed(seed)
         self._plan = FieldPlan(store.schema, fields)
         columns = tuple(column.name for column in store.schema.columns)
         extra = tuple(name for name in columns if name not in FIXED_COLUMNS)
@@ -105,6 +112,7 @@ class ReplayView(WindowValues):
         self._consumed: dict[int, int] = {}
         self._buffers = BatchBuffers(self._plan, self._segments.column)
         self._published = time.monotonic()
+        self._closed = False
         self.advance()
 
     @property
@@ -127,6 +135,7 @@ class ReplayView(WindowValues):
         steps, for initial priorities by "current_td"; left out, |target - value| by `values`. The
         window may grow past N: see `forget`.
         """
+        self._require_open()
         seen = self._consumed.get(record.segment, 0)
         if record.ordinal != seen:
             raise SamplingError(
@@ -151,6 +160,7 @@ class ReplayView(WindowValues):
         Gives the number of steps admitted. Of a store that grew by more than the window, only the
         newest episodes are mapped.
         """
+        self._require_open()
         self.store.refresh()
         consumed = dict(self._consumed)
         ids = [segment.id for segment in self.store.segments]
@@ -225,16 +235,7 @@ class ReplayView(WindowValues):
             self._show_draws()
         segment, row = checked_identities(segment, row)
         slots = segment_slots(self._window, segment, row)
-        target = np.empty((row.size, *shape), dtype) if out is None else out
-        if (
-            target.dtype != dtype
-            or target.shape != (row.size, *shape)
-            or not target.flags.c_contiguous
-        ):
-            raise SamplingError(
-                f"out must be a C-contiguous {dtype} array of shape {(row.size, *shape)}, "
-                f"not {target.dtype} {target.shape}"
-            )
+        target = checked_out(out, dtype, (row.size, *shape))
         plan = np.array([plan_row(self._segments.column(column), target)], np.int64)
         copy_rows(self._segments.table, slots, row, plan)
         return target
@@ -290,19 +291,26 @@ class ReplayView(WindowValues):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore `state_dict()` over the same store; CheckpointError if its episodes are gone."""
+        self._require_open()
+        draws, settings, consumed = checked_position(state)
         self.store.refresh()
         self._n_far = load_view(self.store, self._window, self._scheme, state)
-        self.draws = int(state["draws"])
-        self._settings[:] = np.asarray(state["settings"])
-        consumed = np.asarray(state["consumed"]).reshape(-1, 2)
-        self._consumed = {int(segment): int(seen) for segment, seen in consumed}
+        self.draws = draws
+        self._settings[:] = settings
+        self._consumed = consumed
 
     def close(self) -> None:
         """Publish the overlay and unmap everything; may be called twice."""
         self._show_draws()
         self._segments.publish()
         self._window.clear()
+        self._scheme.rebuilt()
         self._n_far = 0
+        self._closed = True
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise SamplingError(f"{self!r} is closed; make another one by store.replay(…)")
 
     def __repr__(self) -> str:
         return (
@@ -319,8 +327,10 @@ class ReplayView(WindowValues):
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy opens the store anew, read-only, with a private overlay at the same draw.
 
-        Its ring begins anew as well: prioritized draws of a window that has moved on are others.
+        It begins with what the overlay on disk holds, so without what a private view was told. Its
+        ring begins anew as well: prioritized draws of a window that has moved on are others.
         """
+        self._show_draws()
         name, root = self._overlay_place
         options = {
             "window": self.window,
@@ -359,36 +369,16 @@ class ReplayView(WindowValues):
 
     def _prepared(self, batch_size: int) -> Buffers:
         """Buffers of a batch size, after checking that it can be served now."""
+        self._require_open()
         if batch_size not in self._buffers or batch_size > self.n_steps:
-            self._check_size(batch_size)
+            checked_size(batch_size, self.n_steps, self.window)
         return self._buffers.of(batch_size)
-
-    def _check_size(self, batch_size: int) -> None:
-        _count("batch_size", batch_size)
-        if batch_size <= self.n_steps:
-            return
-        if batch_size > self.window:
-            raise SamplingError(
-                f"a batch of {batch_size} steps cannot be drawn from a window of {self.window}; "
-                "enlarge the window or take smaller batches"
-            )
-        raise EmptyViewError(
-            f"{self.n_steps} of {batch_size} steps; collect more before sampling (an "
-            "episode's steps enter when it has ended and was admitted: see advance)"
-        )
 
     def _publish_sometimes(self) -> None:
         now = time.monotonic()
         if now - self._published >= PUBLISH_SECONDS:
             self._segments.publish()
             self._published = now
-
-
-def _count(name: str, given: Any) -> int:
-    """A number of steps, at least one."""
-    if isinstance(given, (int, np.integer)) and given >= 1:
-        return int(given)
-    raise SamplingError(f"{name}={given!r}: give a whole number of steps, at least 1")
 
 
 def _reopen(path: str, options: dict[str, Any], draws: int) -> ReplayView:

@@ -168,10 +168,14 @@ class Window:
         """
         count = len(identities)
         arriving = int(identities[:, 3].sum())
-        self._reserve(self.n_steps + arriving)
         entering = np.zeros((count, EPISODE_FIELDS), np.int64)
         entering[:, SEGMENT] = self._hold(identities)
-        slots = self._take_slots(count)
+        try:
+            self._reserve(self.n_steps + arriving)
+            slots = self._take_slots(count)
+        except MemoryError:
+            self._let_go(entering[:, SEGMENT])
+            raise
         entering[:, ORDINAL] = identities[:, 1]
         entering[:, START] = identities[:, 2]
         entering[:, LENGTH] = identities[:, 3]
@@ -251,7 +255,10 @@ class Window:
         return int(_far_steps(self.episodes, self.steps, self.ends))
 
     def _hold(self, identities: Integers) -> Integers:
-        """Map the segments of arriving episodes; gives the segment slot of each. All or none."""
+        """Map the segments of arriving episodes; gives the segment slot of each. All or none.
+
+        The ring grows afterwards, so that no scheme misses a growth.
+        """
         ends = identities[:, 2] + identities[:, 3] + 1
         slots = np.full(len(identities), -1, np.int64)
         try:
@@ -260,10 +267,14 @@ class Window:
                 count = int(here.sum())
                 slots[here] = self.segments.hold(int(segment), int(ends[here].max()), count)
         except BaseException:
-            for slot in slots[slots >= 0]:
-                self.segments.release(int(slot))
+            self._let_go(slots[slots >= 0])
             raise
         return slots
+
+    def _let_go(self, slots: Integers) -> None:
+        """Take back `_hold`."""
+        for slot in slots:
+            self.segments.release(int(slot))
 
     def _take_slots(self, count: int) -> Integers:
         if count > len(self._free):

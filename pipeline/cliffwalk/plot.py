@@ -32,8 +32,9 @@ _COLOURS: Final = {
 """Of each scheme; settings that are played beside each other take one after the other."""
 _STROKES: Final = {"epsilon": "solid", "max": (0, (5, 2))}
 """Full lines begin at ε, broken ones at the largest priority."""
-_WIDTHS: Final = (3.0, 1.4, 0.7)
-"""Of the settings of one scheme: a later one lies on an earlier one and leaves its edges."""
+_WIDE, _USUAL, _NARROW = 3.2, 1.8, 1.1
+"""Of lines: the first settings of a scheme that comes with several, those of one that does not,
+and the further settings, which lie above and leave the edges of what they cover."""
 _POINTS_A_DECADE: Final = 40
 
 
@@ -128,24 +129,29 @@ def _held(record: Record, points: Floats) -> Floats:
 
 
 def _pens(samplers: Iterable[Sampler]) -> list[dict[str, Any]]:
-    """Colour and stroke of each line."""
+    """Colour, stroke and width of each line; narrow ones lie above."""
+    drawn = list(samplers)
     variants: dict[str, list[tuple[float, ...]]] = {name: [] for name in _COLOURS}
-    pens = []
-    for sampler in samplers:
-        seen, variant = variants[sampler.name], (sampler.alpha, sampler.decay, sampler.eta)
-        if variant not in seen:
-            seen.append(variant)
-        colours = _COLOURS[sampler.name]
-        number = seen.index(variant)
-        pens.append(
-            {
-                "color": colours[number % len(colours)],
-                "linestyle": _STROKES[sampler.initial],
-                "linewidth": _WIDTHS[min(number, len(_WIDTHS) - 1)],
-                "zorder": 2 + 0.1 * number,
-            }
-        )
-    return pens
+    for sampler in drawn:
+        if _variant(sampler) not in variants[sampler.name]:
+            variants[sampler.name].append(_variant(sampler))
+    return [_pen(sampler, variants[sampler.name]) for sampler in drawn]
+
+
+def _pen(sampler: Sampler, variants: Sequence[tuple[float, ...]]) -> dict[str, Any]:
+    number, colours = variants.index(_variant(sampler)), _COLOURS[sampler.name]
+    width = _NARROW if number else _WIDE if len(variants) > 1 else _USUAL
+    return {
+        "color": colours[number % len(colours)],
+        "linestyle": _STROKES[sampler.initial],
+        "linewidth": width,
+        "zorder": 3 - width / 10,
+    }
+
+
+def _variant(sampler: Sampler) -> tuple[float, ...]:
+    """What gives a scheme's lines colours of their own."""
+    return sampler.alpha, sampler.decay, sampler.eta
 
 
 def _finish(figure: Figure, axes: Axes, title: str) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
 import shutil
 import signal
+import sys
 import time
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -23,6 +25,9 @@ from training.cliffwalk.memory import fill_store
 from training.cliffwalk.trial import Trial
 
 __all__ = ["make_memory", "missing_memories", "played"]
+
+_PARENT_DEATH_SIGNAL = 1
+"""Linux, prctl(2): the signal that a process gets when its parent dies."""
 
 
 def make_memory(path: Path, n: int) -> None:
@@ -54,7 +59,7 @@ def played(trials: Sequence[Trial], folder: CliffwalkFolder, processes: int) -> 
         for trial in trials:
             yield _play(trial, folder)
         return
-    with _workers(processes) as executor:
+    with _workers(min(processes, len(trials))) as executor:
         # The largest first: it takes as long as all others together.
         for done in [executor.submit(make_memory, *each) for each in reversed(missing)]:
             done.result()
@@ -87,9 +92,7 @@ def _workers(count: int) -> Iterator[ProcessPoolExecutor]:
     """Processes that leave Ctrl-C to their parent, which ends them when it is interrupted."""
     context = multiprocessing.get_context("spawn")
     before = set(multiprocessing.active_children())
-    executor = ProcessPoolExecutor(
-        count, context, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)
-    )
+    executor = ProcessPoolExecutor(count, context, initializer=_begin)
     try:
         with _deaf():
             for _ in range(count):
@@ -106,6 +109,13 @@ def _workers(count: int) -> Iterator[ProcessPoolExecutor]:
             ) from error
         raise
     executor.shutdown()
+
+
+def _begin() -> None:
+    """In a process that plays: ignore Ctrl-C, and end when the parent does, even if killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from storage.errors import ConfigError
 from storage.kernel import Floats, Index, Integers, kernel
 from storage.randomness import bounded, philox, stream_key, uniform_double
 from training.cliffwalk.environment import transitions
@@ -91,7 +92,16 @@ def simulate_per(n: int, repeats: int, seed: int, *, error_before: bool = False)
 def simulate_pser(
     n: int, decay: float, repeats: int, seed: int, *, window: int | None = None
 ) -> Integers:
-    """Draws of PSER with MAX decay, int64 [repeats]."""
+    """Draws of PSER with MAX decay, int64 [repeats].
+
+    Raises:
+        ConfigError: a window of no steps, or a decay of 0: nothing would ever be passed on.
+    """
+    if decay <= 0.0 or (window is not None and window < 1):
+        raise ConfigError(
+            f"PSER with decay {decay} and window {window} passes nothing on, so the draws would "
+            "never end; give a decay above 0 and a window of at least 1 step"
+        )
     draws = np.empty(repeats, np.int64)
     key = _key(seed, f"pser {n} {decay!r} {window}")
     _replay_sequence(key, n, decay, n if window is None else window, draws)

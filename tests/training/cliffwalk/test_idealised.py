@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from storage.errors import ConfigError
 from storage.kernel import Integers
 from training.cliffwalk.idealised import simulate_per, simulate_pser, simulate_uniform
 from training.cliffwalk.theorem import (
@@ -55,3 +56,9 @@ def test_streams_depend_on_the_seed_alone() -> None:
     assert np.array_equal(simulate_pser(8, 0.4, 50, 7), simulate_pser(8, 0.4, 50, 7))
     assert not np.array_equal(simulate_pser(8, 0.4, 50, 7), simulate_pser(8, 0.4, 50, 8))
     assert not np.array_equal(simulate_uniform(8, 50, 7), simulate_per(8, 50, 7))
+
+
+@pytest.mark.parametrize(("decay", "window"), [(0.4, 0), (0.0, None), (-0.1, 5)])
+def test_a_sequence_that_passes_nothing_on_is_refused(decay: float, window: int | None) -> None:
+    with pytest.raises(ConfigError, match="the draws would never end"):
+        simulate_pser(4, decay, 1, 0, window=window)

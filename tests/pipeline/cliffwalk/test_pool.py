@@ -11,50 +11,45 @@ from pathlib import Path
 
 from pipeline.cliffwalk.theorem import processes
 
+PARENT = """
+import os, time
+from pipeline.cliffwalk.pool import _workers
 
-def children(parent: int) -> list[int]:
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text(encoding="utf-8").rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[1]) == parent:
-            found.append(int(stat.parent.name))
-    return found
+if __name__ == "__main__":
+    with _workers(2) as executor:
+        print(*{executor.submit(os.getpid).result() for _ in range(20)}, flush=True)
+        executor.submit(time.sleep, 600).result()
+"""
 
 
-def playing(process: int) -> bool:
-    """Whether a process plays trials and is alive."""
+def alive(process: int) -> bool:
     try:
-        command = Path(f"/proc/{process}/cmdline").read_bytes()
-        state = (
-            Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
-        )
+        stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
     except OSError:
         return False
-    return b"spawn_main" in command and state != "Z"
+    return stat.rpartition(")")[2].split()[0] != "Z"
 
 
 def test_nobody_is_left_when_the_parent_is_killed(tmp_path: Path) -> None:
-    words = ["cliffwalk", "--n=12", "--seeds=40", "--samplers=uniform", "--processes=2"]
+    script = tmp_path / "parent.py"
+    script.write_text(PARENT, encoding="utf-8")
+    root = Path(__file__).parents[3]
     with subprocess.Popen(
-        [sys.executable, "-m", "pipeline.cli", *words, f"--folder={tmp_path / 'study'}"],
-        stdout=subprocess.DEVNULL,
+        [sys.executable, str(script)],
+        stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
+        env=os.environ | {"PYTHONPATH": str(root)},
+        text=True,
     ) as parent:
-        until = time.monotonic() + 60
-        workers: list[int] = []
-        while len(workers) < 2 and time.monotonic() < until:
-            time.sleep(0.2)
-            workers = [each for each in children(parent.pid) if playing(each)]
-        time.sleep(3)  # until they have begun: a process that still starts ends by itself
+        assert parent.stdout is not None
+        workers = [int(word) for word in parent.stdout.readline().split()]
+        assert workers
+        assert all(alive(each) for each in workers)
         os.kill(parent.pid, signal.SIGKILL)
-    assert len(workers) == 2
     until = time.monotonic() + 20
-    while any(playing(each) for each in workers) and time.monotonic() < until:
-        time.sleep(0.1)
-    assert not any(playing(each) for each in workers)
+    while any(alive(each) for each in workers) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not any(alive(each) for each in workers)
 
 
 def test_a_decay_that_reaches_nobody_has_no_window() -> None:

@@ -16,7 +16,7 @@ from bench.sampling import filled_store, row_bytes, touch_pages
 from bench.timing import Work, alternate, microseconds
 from bench.transitions import PRIORITIES
 from storage.replay import ReplayView
-from storage.replay.priority_settings import SequenceSettings
+from storage.replay.schemes.priority_settings import SequenceSettings
 
 __all__ = ["DECAY", "errors_back_work", "measure"]
 

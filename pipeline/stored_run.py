@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from storage.errors import ConfigError
-from storage.replay.priority_settings import PrioritySettings
+from storage.replay.schemes.priority_settings import PrioritySettings
 
 __all__ = ["StoredRun"]
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from pipeline.stored_run import StoredRun
 from storage.replay.admission import new_episodes, newest
-from storage.replay.priority_settings import PrioritySettings
+from storage.replay.schemes.priority_settings import PrioritySettings
 
 if TYPE_CHECKING:
     from storage import Store

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from storage import EnvironmentSpec, EpisodeRecord
     from storage.replay import ReplayView
-    from storage.replay.priority_settings import PrioritySettings
+    from storage.replay.schemes.priority_settings import PrioritySettings
     from training.config import RunConfig
     from training.experience import Experience
     from training.policy import Policy

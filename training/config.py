@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from storage.replay.priority_settings import PrioritySettings, SequenceSettings
+from storage.replay.schemes.priority_settings import PrioritySettings, SequenceSettings
 from training.environment import EnvironmentConfig, WrapperConfig
 from training.refer import ReferSettings
 from training.setting_checks import check_numbers, check_positive, require, shown

@@ -15,7 +15,7 @@ import yaml
 
 from storage.atomic import write_atomic
 from storage.errors import ConfigError
-from storage.replay.priority_settings import PRIORITY_PRESETS, PrioritySettings
+from storage.replay.schemes.priority_settings import PRIORITY_PRESETS, PrioritySettings
 from training.config import RunConfig, WrapperConfig
 from training.refer import ReferSettings, preset
 from training.setting_checks import shown

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from numpy import float32
     from numpy.typing import NDArray
 
-    from storage.replay.priority_settings import PrioritySettings
+    from storage.replay.schemes.priority_settings import PrioritySettings
 
 __all__ = ["sampling_metrics"]
 

@@ -17,7 +17,7 @@ from pipeline.cliffwalk.table import shown_sizes, sizes_text, table_text
 from pipeline.curve_plot import save_figure
 from pipeline.quoting import quote
 from storage.kernel import Integers
-from storage.replay.priority_settings import SequenceSettings
+from storage.replay.schemes.priority_settings import SequenceSettings
 from training.cliffwalk import theorem
 from training.cliffwalk.idealised import simulate_per, simulate_pser, simulate_uniform
 

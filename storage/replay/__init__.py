@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from storage.replay.batch import Batch
     from storage.replay.feedback import Feedback
     from storage.replay.n_step import NStep, NStepReturns
-    from storage.replay.priority_settings import (
+    from storage.replay.refresh import RefreshChunk
+    from storage.replay.schemes.priority_settings import (
         PRIORITY_PRESETS,
         PrioritySettings,
         SequenceSettings,
     )
-    from storage.replay.refresh import RefreshChunk
-    from storage.replay.scheme import Scheme
+    from storage.replay.schemes.scheme import Scheme
+    from storage.replay.schemes.sum_tree import SumTree
     from storage.replay.statistics import WindowStatistics
-    from storage.replay.sum_tree import SumTree
     from storage.replay.targets import value_targets
     from storage.replay.view import ReplayView
 
@@ -41,17 +41,17 @@ __all__ = [
 ]
 
 _HOMES = {
-    "PRIORITY_PRESETS": "priority_settings",
+    "PRIORITY_PRESETS": "schemes.priority_settings",
     "Batch": "batch",
     "Feedback": "feedback",
     "NStep": "n_step",
     "NStepReturns": "n_step",
-    "PrioritySettings": "priority_settings",
+    "PrioritySettings": "schemes.priority_settings",
     "RefreshChunk": "refresh",
     "ReplayView": "view",
-    "Scheme": "scheme",
-    "SequenceSettings": "priority_settings",
-    "SumTree": "sum_tree",
+    "Scheme": "schemes.scheme",
+    "SequenceSettings": "schemes.priority_settings",
+    "SumTree": "schemes.sum_tree",
     "WindowStatistics": "statistics",
     "value_targets": "targets",
 }

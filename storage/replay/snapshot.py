@@ -16,7 +16,7 @@ from storage.replay.gather import copy_rows, scatter_rows
 from storage.replay.tables import FAR_STEPS, LENGTH, OVERLAY_COLUMNS, OVERLAY_DTYPES
 
 if TYPE_CHECKING:
-    from storage.replay.scheme import Scheme
+    from storage.replay.schemes.scheme import Scheme
     from storage.replay.window import Window
 
 __all__ = [

@@ -26,9 +26,9 @@ from storage.replay.gather import copy_rows, gather_steps
 from storage.replay.locate import checked_identities, locate, segment_slots
 from storage.replay.observations import Observations
 from storage.replay.own_maps import OwnMaps
-from storage.replay.priority_settings import PrioritySettings, SequenceSettings
 from storage.replay.private_overlay import PrivateOverlay
-from storage.replay.scheme import build_scheme
+from storage.replay.schemes.priority_settings import PrioritySettings, SequenceSettings
+from storage.replay.schemes.scheme import build_scheme
 from storage.replay.segment_table import OverlaySource, SegmentTable
 from storage.replay.snapshot import checked_position, load_view, view_state
 from storage.replay.stacks import gather_stacks

@@ -19,7 +19,7 @@ from pipeline.summary import Spread, summarize
 from pipeline.summary_draws import draw_rule
 from pipeline.summary_table import byte_text
 from storage.errors import ConfigError, StoreNotFoundError
-from storage.replay.priority_settings import PRIORITY_PRESETS
+from storage.replay.schemes.priority_settings import PRIORITY_PRESETS
 from tests.pipeline.conftest import Command, run_in, small
 from training.checkpoint import read_checkpoint
 from training.config import EnvironmentConfig, ReplayConfig, RunConfig

@@ -12,7 +12,7 @@ import yaml
 from pipeline.parser import positive
 from pipeline.settings import SettingsParser, split_words
 from storage.errors import ConfigError
-from storage.replay.priority_settings import PRIORITY_PRESETS, SequenceSettings
+from storage.replay.schemes.priority_settings import PRIORITY_PRESETS, SequenceSettings
 from training.config import RunConfig
 from training.config_file import from_mapping, to_mapping
 

@@ -6,8 +6,8 @@ import pytest
 
 from storage.errors import ConfigError
 from storage.replay.forgetting import ORDERS
-from storage.replay.priority_settings import PRIORITY_PRESETS
-from storage.replay.scheme import SCHEMES
+from storage.replay.schemes.priority_settings import PRIORITY_PRESETS
+from storage.replay.schemes.scheme import SCHEMES
 from training.config import (
     EnvironmentConfig,
     LoopConfig,

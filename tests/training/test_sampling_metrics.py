@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from storage.replay.priority_settings import PrioritySettings
+from storage.replay.schemes.priority_settings import PrioritySettings
 from training.sampling_metrics import sampling_metrics
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from storage.errors import ConfigError
-from storage.replay.priority_settings import PrioritySettings, SequenceSettings
+from storage.replay.schemes.priority_settings import PrioritySettings, SequenceSettings
 
 if TYPE_CHECKING:
     from storage import Store

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from storage.replay import Batch, ReplayView
-from storage.replay.priority_settings import PrioritySettings, SequenceSettings
-from storage.replay.sum_tree import SumTree
+from storage.replay.schemes.priority_settings import PrioritySettings, SequenceSettings
+from storage.replay.schemes.sum_tree import SumTree
 
 F4 = np.float32
 LARGEST = float(np.finfo(F4).max)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from storage.errors import SamplingError
-from storage.replay.priority_settings import PrioritySettings, SequenceSettings
+from storage.replay.schemes.priority_settings import PrioritySettings, SequenceSettings
 from tests.storage.replay.priority_model import (
     assert_fresh,
     batch_of,

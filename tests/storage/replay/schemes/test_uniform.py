@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage.randomness import stream_key
-from storage.replay.uniform import draw_distinct
+from storage.replay.schemes.uniform import draw_distinct
 
 
 def draw(count: int, size: int, index: int, seed: int = 0, first: int = 0) -> np.ndarray:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from storage.kernel import Floats, Floats32, Index, Integers, kernel, load_f4
-from storage.replay.priorities import ETA, NEAR, store_errors
-from storage.replay.prioritized import Prioritized
-from storage.replay.sequence_decay import decay_add, decay_max
-from storage.replay.sum_tree import refresh_tree
+from storage.replay.schemes.priorities import ETA, NEAR, store_errors
+from storage.replay.schemes.prioritized import Prioritized
+from storage.replay.schemes.sequence_decay import decay_add, decay_max
+from storage.replay.schemes.sum_tree import refresh_tree
 from storage.replay.tables import MASK, PRIORITY, SEGMENT, START
 
 if TYPE_CHECKING:
-    from storage.replay.priority_settings import PrioritySettings, SequenceSettings
+    from storage.replay.schemes.priority_settings import PrioritySettings, SequenceSettings
     from storage.replay.window import Window
 
 __all__ = ["PrioritizedSequences"]
@@ -116,7 +116,7 @@ def _decay_from(
 class PrioritizedSequences(Prioritized):
     """PSER (Brittain et al. 2019), by the order-free two-phase update of `sequence_decay`.
 
-    Satisfies `storage.replay.scheme.Scheme`.
+    Satisfies `storage.replay.schemes.scheme.Scheme`.
     """
 
     name = "pser"

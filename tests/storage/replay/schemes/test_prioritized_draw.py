@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage.randomness import stream_key
-from storage.replay.prioritized_draw import draw_prioritized
-from storage.replay.sum_tree import SumTree
+from storage.replay.schemes.prioritized_draw import draw_prioritized
+from storage.replay.schemes.sum_tree import SumTree
 
 P = np.array([1, 0.5, 0.25, 0.25])
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from storage.errors import CheckpointError, SamplingError
 from storage.randomness import stream_key
-from storage.replay.priorities import (
+from storage.replay.schemes.priorities import (
     AFTER,
     BEFORE,
     EPSILON,
@@ -21,12 +21,12 @@ from storage.replay.priorities import (
     largest_priority,
     move_weights,
 )
-from storage.replay.prioritized_draw import draw_prioritized
-from storage.replay.sum_tree import SumTree
+from storage.replay.schemes.prioritized_draw import draw_prioritized
+from storage.replay.schemes.sum_tree import SumTree
 
 if TYPE_CHECKING:
     from storage.kernel import Floats32, Integers
-    from storage.replay.priority_settings import PrioritySettings
+    from storage.replay.schemes.priority_settings import PrioritySettings
     from storage.replay.window import Window
 
 __all__ = ["Prioritized"]
@@ -38,8 +38,8 @@ _NO_KEYS = np.zeros(0, np.int64)
 class Prioritized:
     """Proportional PER (Schaul et al. 2016), in a sum tree beside the overlay's priority column.
 
-    Satisfies `storage.replay.scheme.Scheme`. Its own state is the largest priority that was ever
-    set; the tree is a pure function of the column.
+    Satisfies `storage.replay.schemes.scheme.Scheme`. Its own state is the largest priority that was
+    ever set; the tree is a pure function of the column.
     """
 
     name = "per"

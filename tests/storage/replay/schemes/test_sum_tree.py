@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage.errors import SamplingError
-from storage.replay.sum_tree import SumTree
+from storage.replay.schemes.sum_tree import SumTree
 
 CAPACITIES = [1, 2, 7, 8, 9, 63, 64, 65, 1000, 2**18 + 3]
 

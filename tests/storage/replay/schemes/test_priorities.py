@@ -7,8 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from storage.replay.priorities import AFTER, BEFORE, EPSILON, HUBER, RULES, new_priority
-from storage.replay.priority_settings import PRIORITY_PRESETS, PrioritySettings, SequenceSettings
+from storage.replay.schemes.priorities import AFTER, BEFORE, EPSILON, HUBER, RULES, new_priority
+from storage.replay.schemes.priority_settings import (
+    PRIORITY_PRESETS,
+    PrioritySettings,
+    SequenceSettings,
+)
 from tests.storage.replay.priority_model import (
     LARGEST,
     PriorityModel,

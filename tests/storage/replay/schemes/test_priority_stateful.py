@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from storage.errors import SamplingError
-from storage.replay.priority_settings import PrioritySettings, SequenceSettings
+from storage.replay.schemes.priority_settings import PrioritySettings, SequenceSettings
 from tests.storage.replay.lives import Lives
 from tests.storage.replay.priority_model import (
     Identity,

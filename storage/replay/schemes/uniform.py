@@ -66,7 +66,7 @@ def draw_distinct(
 class Uniform:
     """Uniform draws without repeats inside a batch; sampling weights are 1.
 
-    Satisfies `storage.replay.scheme.Scheme`; has no state of its own.
+    Satisfies `storage.replay.schemes.scheme.Scheme`; has no state of its own.
     """
 
     name = "uniform"

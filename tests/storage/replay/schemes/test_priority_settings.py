@@ -7,7 +7,11 @@ import dataclasses
 import pytest
 
 from storage.errors import ConfigError
-from storage.replay.priority_settings import PRIORITY_PRESETS, PrioritySettings, SequenceSettings
+from storage.replay.schemes.priority_settings import (
+    PRIORITY_PRESETS,
+    PrioritySettings,
+    SequenceSettings,
+)
 
 WINDOWS = {
     0.3: 3, 0.4: 5, 0.5: 6, 0.65: 10, 0.7: 12, 0.8: 20, 0.85: 28, 0.9: 43, 0.95: 89, 0.99: 458,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.replay.priority_settings import PrioritySettings, SequenceSettings
+from storage.replay.schemes.priority_settings import PrioritySettings, SequenceSettings
 from tests.storage.replay.lives import Lives
 from tests.storage.replay.priority_model import (
     PriorityModel,

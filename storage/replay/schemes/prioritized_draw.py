@@ -9,7 +9,7 @@ import numpy as np
 from storage.kernel import Floats, Floats32, Index, Integers, kernel, load_f8, prefetch
 from storage.powers import raise_to
 from storage.randomness import philox, uniform_double
-from storage.replay.sum_tree import LEVELS, MINIMA, NODES, OFFSETS, find_slots
+from storage.replay.schemes.sum_tree import LEVELS, MINIMA, NODES, OFFSETS, find_slots
 
 __all__ = ["draw_prioritized"]
 

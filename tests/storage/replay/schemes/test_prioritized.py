@@ -10,7 +10,11 @@ import torch
 
 from storage.errors import FeedbackError, SamplingError
 from storage.replay import ReplayView
-from storage.replay.priority_settings import PRIORITY_PRESETS, PrioritySettings, SequenceSettings
+from storage.replay.schemes.priority_settings import (
+    PRIORITY_PRESETS,
+    PrioritySettings,
+    SequenceSettings,
+)
 from tests.storage.replay.priority_model import (
     assert_fresh,
     batch_of,

@@ -23,7 +23,7 @@ from storage.kernel import (
     store_f8,
 )
 from storage.powers import power, raise_to
-from storage.replay.sum_tree import NODES, refresh_tree
+from storage.replay.schemes.sum_tree import NODES, refresh_tree
 from storage.replay.tables import (
     FIRST,
     LENGTH,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from storage.errors import SamplingError
-from storage.replay.prioritized import Prioritized
-from storage.replay.prioritized_sequences import PrioritizedSequences
-from storage.replay.priority_settings import PrioritySettings, SequenceSettings
-from storage.replay.uniform import Uniform
+from storage.replay.schemes.prioritized import Prioritized
+from storage.replay.schemes.prioritized_sequences import PrioritizedSequences
+from storage.replay.schemes.priority_settings import PrioritySettings, SequenceSettings
+from storage.replay.schemes.uniform import Uniform
 
 if TYPE_CHECKING:
     from storage.kernel import Floats32, Integers

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from storage.kernel import Floats, Floats32, Index, Integers, kernel, load_f4, load_u1
-from storage.replay.priorities import LARGEST, put
-from storage.replay.sum_tree import NODES, refresh_tree
+from storage.replay.schemes.priorities import LARGEST, put
+from storage.replay.schemes.sum_tree import NODES, refresh_tree
 from storage.replay.tables import FIRST, MASK, PRIORITY, SEGMENT, START
 
 __all__ = ["decay_add", "decay_max"]

@@ -304,7 +304,6 @@ class ReplayView(WindowValues):
         self._show_draws()
         self._segments.publish()
         self._window.clear()
-        self._scheme.rebuilt()
         self._n_far = 0
         self._closed = True
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from storage.kernel import Floats32, Integers
     from storage.replay.window import Window
 
-__all__ = ["SCHEMES", "Scheme", "build_scheme", "check_scheme"]
+__all__ = ["SCHEMES", "Scheme", "build_scheme"]
 
 
 class Scheme(Protocol):
@@ -86,12 +86,6 @@ class Scheme(Protocol):
 SCHEMES = ("uniform", "per", "pser")
 
 
-def check_scheme(name: str) -> None:
-    """SamplingError, which lists the names that exist, unless ``name`` is one."""
-    if name not in SCHEMES:
-        raise SamplingError(f"scheme {name!r} does not exist; choose from {', '.join(SCHEMES)}")
-
-
 def build_scheme(
     scheme: str,
     *,
@@ -100,8 +94,13 @@ def build_scheme(
     priorities: PrioritySettings,
     sequences: SequenceSettings,
 ) -> Scheme:
-    """The scheme of that name over a window; SamplingError lists the names that exist."""
-    check_scheme(scheme)
+    """The scheme of that name over a window.
+
+    Raises:
+        SamplingError: no such scheme (those that exist are listed), or settings of another kind.
+    """
+    if scheme not in SCHEMES:
+        raise SamplingError(f"scheme {scheme!r} does not exist; choose from {', '.join(SCHEMES)}")
     for name, given, kind in (
         ("priorities", priorities, PrioritySettings),
         ("sequences", sequences, SequenceSettings),

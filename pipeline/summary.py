@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.summary_overlay import OverlaySummary, readable_segments, summarize_overlays
-from storage.commit_log import RECORD
+from storage.log_record import RECORD
 from storage.layout import FORMAT_VERSION, BehaviourKind, Ending, RowKind
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from storage.atomic import write_atomic
-from storage.commit_log import LogHeader
 from storage.layout import Ending
+from storage.log_header import LogHeader
+from storage.log_record import RECORD
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,12 +40,12 @@ class EpisodeRecord:
     """Number of the episode within its lane."""
 
     @classmethod
-    def of(cls, header: LogHeader, records: np.ndarray[Any, Any], ordinal: int) -> EpisodeRecord:
-        """An episode of a log as plain values."""
-        row = records[ordinal]
+    def of(cls, header: LogHeader, records: np.ndarray[Any, Any], index: int) -> EpisodeRecord:
+        """The index-th of a log's episodes as plain values."""
+        row = records[index]
         return cls(
             segment=header.segment,
-            ordinal=ordinal,
+            ordinal=int(row["ordinal"]),
             start=int(row["start"]),
             length=int(row["length"]),
             ending=Ending(int(row["ending"])),
@@ -99,8 +100,6 @@ def episode_table(logs: Sequence[tuple[LogHeader, np.ndarray[Any, Any]]]) -> pa.
     import pyarrow as pa
 
     empty = LogHeader("", 0, [], 0, "", 0)
-    from storage.commit_log import RECORD
-
     parts = [_segment_table(header, records) for header, records in logs]
     return pa.concat_tables([_segment_table(empty, np.zeros(0, RECORD)), *parts])
 

@@ -9,11 +9,11 @@ from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
-from storage.commit_log import LogRecord
 from storage.episode_table import EpisodeRecord
 from storage.errors import NonFiniteError, SchemaMismatchError
 from storage.frame_stack import check_first_stack
 from storage.layout import BehaviourKind, Ending, RowKind
+from storage.log_record import LogRecord
 from storage.open_episode import OpenEpisodeNote, write_note
 from storage.schema import Schema
 from storage.segment_writer import SegmentWriter

@@ -10,6 +10,7 @@ __all__ = [
     "DEFAULT_CAPACITY",
     "FORMAT_VERSION",
     "INNER_ROWS",
+    "LARGEST_CAPACITY",
     "BehaviourKind",
     "Ending",
     "RowKind",
@@ -25,6 +26,8 @@ INNER_ROWS = 256
 """Rows of one inner chunk: the unit that a foreign reader fetches."""
 DEFAULT_CAPACITY = 2**18
 """Rows that one segment may hold at most, unless episodes are longer."""
+LARGEST_CAPACITY = 2**28
+"""Rows that no segment has more of, whatever a file says."""
 _INDEX_ENTRY = 16
 _INDEX_CHECKSUM = 4
 _DATA_ALIGNMENT = 16384

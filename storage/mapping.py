@@ -15,11 +15,14 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["map_file"]
+__all__ = ["drop_pages", "map_file", "sync_pages"]
 
 _PROT_READ = 1
 _PROT_WRITE = 2
 _MAP_SHARED = 1
+_MS_SYNC = 4
+_MADV_DONTNEED = 4
+_PAGE = os.sysconf("SC_PAGESIZE")
 _FAILED = ctypes.c_void_p(-1).value
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -33,6 +36,7 @@ _libc.mmap.argtypes = (
     ctypes.c_int64,
 )
 _libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+_libc.msync.argtypes = _libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 
 
 def _unmap(address: int, length: int) -> None:
@@ -64,3 +68,30 @@ def map_file(path: Path, length: int, *, writable: bool) -> np.ndarray[Any, np.d
     finalizer.atexit = False
     memory = memoryview(buffer)
     return np.frombuffer(memory if writable else memory.toreadonly(), dtype=np.uint8)
+
+
+def sync_pages(array: np.ndarray[Any, Any], path: Path) -> None:
+    """Wait until the device holds the pages of a mapped, contiguous array of the file at ``path``.
+
+    Raises OSError where the device could not take them: then nobody knows what it holds of them.
+    """
+    address, length = _pages(array)
+    if length and _libc.msync(address, length, _MS_SYNC):
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), str(path))
+
+
+def drop_pages(array: np.ndarray[Any, Any]) -> None:
+    """Let this process's pages of a mapped, contiguous array go; touching them reads them anew.
+
+    Changes that were made stay with the file: the page cache has them.
+    """
+    address, length = _pages(array)
+    if length:
+        _libc.madvise(address, length, _MADV_DONTNEED)
+
+
+def _pages(array: np.ndarray[Any, Any]) -> tuple[int, int]:
+    """Address and length of the whole pages that an array lies on."""
+    first = array.ctypes.data // _PAGE * _PAGE
+    return first, array.ctypes.data + array.nbytes - first if array.nbytes else 0

@@ -11,7 +11,7 @@ import numpy as np
 
 from storage.atomic import disk_full_as_error, write_atomic
 from storage.column_file import ColumnFile
-from storage.commit_log import CommitLog, record_dtype
+from storage.commit_log import CommitLog
 from storage.errors import CheckpointError
 from storage.layout import INNER_ROWS, StorePaths, align_up, segment_name
 from storage.lock import SegmentLock
@@ -109,7 +109,7 @@ def _cut_segment(store: Store, segment: int, sequence: int, lane: LanePosition |
                 f"the position {sequence}; the store lost data since the checkpoint"
             )
         tail = _log_tail(store.paths, segment, sequence)
-        keep = _rows_after(store.paths, segment, sequence)
+        keep = CommitLog(store.paths.log(segment)).rows_at(sequence)
         if opened is not None:
             keep = opened.start + opened.steps
         written = np.flatnonzero(writer.arrays["kind"][keep : writer.allocated])
@@ -126,29 +126,14 @@ def _cut_segment(store: Store, segment: int, sequence: int, lane: LanePosition |
     _publish(store, segment)
 
 
-def _cut_at(log: CommitLog, sequence: int) -> int:
-    """Byte at which the record number ``sequence`` starts."""
-    header = header_of(log)
-    return len(header.encode()) + sequence * record_dtype(len(header.columns)).itemsize
-
-
 def _log_tail(paths: StorePaths, segment: int, sequence: int) -> bytes:
     log = CommitLog(paths.log(segment))
-    data = log.path.read_bytes()
-    return data[_cut_at(log, sequence) :]
-
-
-def _rows_after(paths: StorePaths, segment: int, sequence: int) -> int:
-    """Committed rows when the log has only its first ``sequence`` records."""
-    log = CommitLog(paths.log(segment))
-    records = log.records[log.records["sequence"] < sequence]
-    return int(records["start"][-1] + records["length"][-1] + 1) if len(records) else 0
+    return log.path.read_bytes()[log.byte_at(sequence) :]
 
 
 def _cut_log(paths: StorePaths, segment: int, sequence: int) -> None:
     log = CommitLog(paths.log(segment))
-    data = log.path.read_bytes()
-    write_atomic(log.path, data[: _cut_at(log, sequence)], paths.staging)
+    write_atomic(log.path, log.path.read_bytes()[: log.byte_at(sequence)], paths.staging)
 
 
 def _save(store: Store, writer: SegmentWriter, tail: bytes, first: int, end: int) -> None:

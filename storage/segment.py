@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from storage.column_file import ColumnFile
-from storage.commit_log import CommitLog, LogHeader
+from storage.commit_log import CommitLog
 from storage.errors import CorruptStoreError
 from storage.layout import StorePaths
+from storage.log_header import LogHeader
 from storage.schema import Schema
 
 __all__ = ["MappedSegment", "SegmentInfo", "header_of"]

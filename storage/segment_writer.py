@@ -18,11 +18,14 @@ import numpy as np
 from storage.atomic import disk_full_as_error, write_atomic
 from storage.checksum import crc32c
 from storage.column_file import ColumnFile
-from storage.commit_log import CommitLog, LogAppender, LogHeader, LogRecord
+from storage.commit_log import CommitLog
 from storage.episode_table import EpisodeRecord, write_episode_table
 from storage.errors import DiskFullError
 from storage.layout import INNER_ROWS, StorePaths, align_up, segment_name
 from storage.lock import SegmentLock
+from storage.log_appender import LogAppender
+from storage.log_header import LogHeader
+from storage.log_record import LogRecord
 from storage.open_episode import create_note
 from storage.schema import Column, Schema
 from storage.segment import header_of
@@ -140,8 +143,8 @@ class SegmentWriter:
 
     @property
     def episodes(self) -> int:
-        """Committed episodes."""
-        return len(self._log.records)
+        """Episodes so far, those that a repair took out included: the next one's ordinal."""
+        return self._log.ordinals
 
     @property
     def sequence(self) -> int:
@@ -253,7 +256,7 @@ class SegmentWriter:
     @property
     def last_episode(self) -> EpisodeRecord:
         """The newest committed episode; there must be one."""
-        return EpisodeRecord.of(header_of(self._log), self._log.records, self.episodes - 1)
+        return EpisodeRecord.of(header_of(self._log), self._log.records, -1)
 
     def close(self, *, seal: bool = False, keep: int = 0) -> None:
         """Publish, give back much unused space, and the lock; the segment may be taken up again.

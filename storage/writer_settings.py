@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from storage.errors import ConfigError
-from storage.layout import DEFAULT_CAPACITY, INNER_ROWS
+from storage.layout import DEFAULT_CAPACITY, INNER_ROWS, LARGEST_CAPACITY
 
 __all__ = ["Nonfinite", "WriterSettings", "capacity_for", "default_row_budget", "is_count"]
 
@@ -45,9 +45,10 @@ def capacity_for(asked: int | None, budget: int, longest: int | None) -> int:
     if asked is None:
         wished = max(DEFAULT_CAPACITY, _power_of_two(budget + (longest or 0) + 1))
         return min(wished, _LARGEST_CAPACITY)
-    if not is_count(asked) or asked % INNER_ROWS:
+    if not is_count(asked) or asked % INNER_ROWS or asked > LARGEST_CAPACITY:
         raise ConfigError(
-            f"capacity={asked!r}: a segment holds a positive multiple of {INNER_ROWS} rows"
+            f"capacity={asked!r}: a segment holds a positive multiple of {INNER_ROWS} rows, at "
+            f"most {LARGEST_CAPACITY:,}"
         )
     return asked
 

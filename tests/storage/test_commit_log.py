@@ -1,13 +1,18 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from storage.commit_log import CommitLog, LogAppender, LogHeader, LogRecord, record_dtype
+from storage.checksum import crc32c
+from storage.commit_log import CommitLog, log_with_voids
 from storage.errors import CorruptStoreError, FormatVersionError
+from storage.log_appender import LogAppender
+from storage.log_header import LogHeader
+from storage.log_record import LogRecord, record_dtype
 
 HEADER = LogHeader("uuid", 7, ["observation", "reward"], 1024, "run", 3)
 SIZE = record_dtype(2).itemsize
@@ -96,13 +101,105 @@ def test_records_that_do_not_follow_each_other_are_corruption(path: Path) -> Non
         CommitLog(path)
     says = str(caught.value)
     assert "the 2 episodes before it are good" in says
-    assert (
-        "move log/000007.log, log/000007.open, steps.zarr/000007 and episodes/000007.arrow" in says
-    )
-    keep = len(HEADER.encode()) + 2 * SIZE
-    assert f"truncate -s {keep} {path}" in says
-    os.truncate(path, keep)
-    assert len(CommitLog(path).records) == 2
+    assert f"`sharpwave repair {path.parent.parent}` keeps what is good of segment 000007" in says
+
+
+def test_a_voided_episode_counts_for_nobody_and_keeps_its_rows(path: Path) -> None:
+    fill(path, 4)
+    before = CommitLog(path)
+    data = log_with_voids(path, [1, 2])
+    assert len(data) == path.stat().st_size
+    path.with_name("new").write_bytes(data)
+    path.with_name("new").replace(path)
+    for log in (before, CommitLog(path)):
+        log.refresh()
+        assert log.records["ordinal"].tolist() == [0, 3]
+        assert log.records["start"].tolist() == [0, 9]
+        assert log.voids["ordinal"].tolist() == [1, 2]
+        assert log.column_checksums.tolist() == [[1, 2], [1, 2]]
+        assert (log.ordinals, log.rows, log.steps, log.sequence) == (4, 12, 4, 4)
+    assert CommitLog(path).rows_at(2) == 6
+    fill(path, 1, first=4)
+    assert log.refresh()
+    assert log.records["ordinal"].tolist() == [0, 3, 4]
+    with pytest.raises(KeyError):
+        log_with_voids(path, [9])
+
+
+def test_the_checksum_of_a_log_outlives_a_repair(path: Path) -> None:
+    fill(path, 4)
+    log = CommitLog(path)
+    assert log.checksum == crc32c(path.read_bytes())
+    at_three = log.checksum_at(3)
+    assert at_three == crc32c(path.read_bytes()[: log.byte_at(3)])
+    path.write_bytes(log_with_voids(path, [0, 3]))
+    repaired = CommitLog(path)
+    assert repaired.checksum == log.checksum
+    assert repaired.checksum_at(3) == at_three
+
+
+def test_what_is_distrusted_is_not_shown_and_not_written(path: Path) -> None:
+    fill(path, 3)
+    data = path.read_bytes()
+    log = CommitLog(path)
+    log.distrust([2])
+    assert (log.records["ordinal"].tolist(), log.steps, log.ordinals) == ([0, 1], 4, 3)
+    fill(path, 1, first=3)
+    log.refresh()
+    assert log.records["ordinal"].tolist() == [0, 1, 3]
+    assert path.read_bytes()[: len(data)] == data
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"start": -3},
+        {"length": 0},
+        {"length": -1},
+        {"length": 1024},
+        {"start": 2**63 - 1, "length": 2**63 - 1},
+        {"ending": 0},
+        {"ending": 5},
+        {"kind": 4},
+    ],
+)
+def test_records_that_point_out_of_their_segment_are_refused(path: Path, forged: dict) -> None:
+    row = np.zeros(1, record_dtype(2))
+    for name, value in ({"kind": 1, "ending": 1, "length": 2} | forged).items():
+        row[name] = value
+    data = row.tobytes()[:-4]
+    with path.open("ab") as file:
+        file.write(data + crc32c(data).to_bytes(4, "little"))
+    with pytest.raises(CorruptStoreError, match=r"record 0 of .* says what no writer says"):
+        CommitLog(path)
+
+
+def test_nothing_follows_the_seal(path: Path) -> None:
+    appender = LogAppender(path, 2)
+    appender.seal(0, 0, 0, 5)
+    log = CommitLog(path)
+    appender.episode(LogRecord(0, 1, 0, 2, 1, 0.0, 0, 0, 0, 0, 0, 0, (1, 2)))
+    appender.close()
+    for read in (log.refresh, lambda: CommitLog(path)):
+        with pytest.raises(CorruptStoreError, match=r"record 1 of .* follows the seal"):
+            read()
+
+
+@pytest.mark.parametrize(
+    ("header", "says"),
+    [
+        (replace(HEADER, capacity=0), "0 rows"),
+        (replace(HEADER, capacity=100), "100 rows"),
+        (replace(HEADER, capacity=2**40), "rows"),
+        (replace(HEADER, segment=8), "log of segment 8"),
+        (replace(HEADER, segment="7"), "does not describe"),
+        (replace(HEADER, columns=["a", 3]), "does not describe"),
+    ],
+)
+def test_headers_that_no_writer_makes_are_refused(path: Path, header: LogHeader, says: str) -> None:
+    path.write_bytes(header.encode())
+    with pytest.raises(CorruptStoreError, match=says):
+        CommitLog(path)
 
 
 def test_a_seal_alone_is_read(path: Path) -> None:

@@ -5,8 +5,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from storage.commit_log import RECORD, LogHeader
 from storage.episode_table import episode_table, write_episode_table
+from storage.log_header import LogHeader
+from storage.log_record import RECORD
 
 
 def records(count: int) -> np.ndarray:

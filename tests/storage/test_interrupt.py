@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import storage
-from storage.commit_log import LogAppender
 from storage.errors import WriterStateError
 from storage.layout import Ending
+from storage.log_appender import LogAppender
 from storage.segment_writer import SegmentWriter
 from storage.writer import Writer
 from tests.storage.interrupts import count_lines, interrupted_at

@@ -70,8 +70,8 @@ def test_a_log_of_another_store_is_named(f4: F4, tmp_path: Path) -> None:
     f4.writer.close()
     other = storage.create(tmp_path / "other", f4_spec())
     log = f4.path / "log/000000.log"
-    (other.path / "log/000003.log").write_bytes(log.read_bytes())
-    with pytest.raises(CorruptStoreError, match=r"000003\.log belongs to store"):
+    (other.path / "log/000000.log").write_bytes(log.read_bytes())
+    with pytest.raises(CorruptStoreError, match=r"000000\.log belongs to store"):
         storage.open(other.path)
 
 
@@ -105,7 +105,7 @@ def test_many_episodes_open_without_a_scan_of_the_rows(tmp_path: Path) -> None:
 def repeat_records(path: Path, log: CommitLog, count: int) -> None:
     """Give a log ``count`` copies of its first record, one after another."""
     from storage.checksum import crc32c
-    from storage.commit_log import record_dtype
+    from storage.log_record import record_dtype
 
     dtype = record_dtype(len(log.header.columns))
     header = len(log.header.encode())

@@ -1,0 +1,47 @@
+"""Appends records to a commit log, one write(2) each."""
+
+from __future__ import annotations
+
+import os
+from io import FileIO
+from pathlib import Path
+
+from storage.atomic import append_all
+from storage.log_record import LogRecord, RecordKind, encode_record
+
+__all__ = ["LogAppender"]
+
+
+class LogAppender:
+    """Appends records to one log; holds the file open, and closes it when it is itself dropped."""
+
+    __slots__ = ("_columns", "_file", "_path")
+
+    def __init__(self, path: Path, columns: int) -> None:
+        self._path = path
+        self._columns = columns
+        self._file = FileIO(path, "r+")
+
+    def episode(self, record: LogRecord) -> None:
+        """Commit an episode. Raises DiskFullError and leaves the log as it was."""
+        self._append(encode_record(RecordKind.EPISODE, record, self._columns))
+
+    def seal(self, sequence: int, episodes: int, rows: int, time: int) -> None:
+        """Say that the segment gets no more episodes."""
+        record = LogRecord(episodes, sequence, rows, 0, 0, 0.0, None, -1, -1, -1, time, time, ())
+        self._append(encode_record(RecordKind.SEAL, record, self._columns))
+
+    def _append(self, data: bytes) -> None:
+        append_all(self._file.fileno(), data, self._path)
+
+    def sync(self) -> None:
+        """Wait until the device has every record; raises OSError where it cannot take them."""
+        os.fdatasync(self._file.fileno())
+
+    def size(self) -> int:
+        """Bytes of the log now, unfinished records included; -1 once closed."""
+        return -1 if self._file.closed else os.fstat(self._file.fileno()).st_size
+
+    def close(self) -> None:
+        """Close the file; may be called twice."""
+        self._file.close()

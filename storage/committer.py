@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from storage.episode_table import EpisodeRecord
 from storage.lane import Lane
 from storage.layout import Ending, StorePaths
+from storage.position import SegmentPosition
 from storage.schema import Schema
 from storage.segment_writer import SegmentWriter
 from storage.writer_settings import WriterSettings
@@ -27,20 +28,29 @@ class Committer:
         paths: StorePaths,
         schema: Schema,
         settings: WriterSettings,
-        segments: Mapping[int, int],
+        segments: Iterable[SegmentPosition],
     ) -> None:
         self._paths = paths
         self._schema = schema
         self._settings = settings
-        self._left = dict(segments)
-        """Segments of this run that were sealed or begun, and the records in their logs."""
+        self._left = {segment.id: segment for segment in segments}
+        """Segments of this run that were sealed or begun, as far as their logs went."""
         self._shrinking: ThreadPoolExecutor | None = None
         """Gives back the space of sealed segments: freeing blocks takes milliseconds a file."""
 
-    def segments(self, lanes: list[Lane]) -> dict[int, int]:
-        """Every segment of the run, and the records in its log."""
+    def segments(self, lanes: list[Lane]) -> dict[int, SegmentPosition]:
+        """Every segment of the run by id, and how far its log goes."""
         bound = [line.segment for line in lanes if line.segment is not None]
-        return self._left | {segment.id: segment.sequence for segment in bound}
+        return self._left | {segment.id: _position(segment) for segment in bound}
+
+    def forget(self, segments: Iterable[int]) -> None:
+        """Leave sealed segments out of later positions, because they are dropped."""
+        for segment in segments:
+            self._left.pop(segment, None)
+
+    def retain(self, segments: Collection[int]) -> None:
+        """Forget every other segment that is sealed; those that lanes write are known anyway."""
+        self._left = {id_: count for id_, count in self._left.items() if id_ in segments}
 
     def provide_segment(self, line: Lane) -> None:
         """Give the lane a segment that takes another episode."""
@@ -55,13 +65,14 @@ class Committer:
                 settings.run,
                 line.index,
                 settings.capacity,
+                settings.sync,
             )
-            self._left[segment.id] = 0
+            self._left[segment.id] = _position(segment)
             line.bind(segment)
 
     def _is_full(self, segment: SegmentWriter) -> bool:
         segment.reconcile()
-        if segment.sealed or segment.released:
+        if segment.sealed or segment.released or segment.failed:
             return True
         return segment.rows >= min(self._settings.row_budget, segment.capacity - 1)
 
@@ -92,11 +103,14 @@ class Committer:
 
     def _seal(self, line: Lane) -> None:
         segment = line.bound()
-        if segment.released:
+        if segment.released or segment.failed:
             segment.release()  # an interrupt may have come between its parts
         else:
             segment.seal()
-        self._left[segment.id] = segment.sequence
+        self._left[segment.id] = _position(segment)
+        if segment.failed:
+            line.unbind()
+            return
         if self._shrinking is None:
             self._shrinking = ThreadPoolExecutor(max_workers=1, thread_name_prefix="shrink")
         self._shrinking.submit(segment.shrink)
@@ -127,7 +141,16 @@ class Committer:
                 keep = (line.pending.row if line.pending else line.row) + 1
             segment.close(seal=self._settings.seal, keep=keep)
 
+    def sync(self, line: Lane) -> None:
+        """Bring what the lane has written to the device, its open rows included."""
+        if line.segment is not None:
+            line.segment.sync(line.row + 1 if line.is_open else 0)
+
     def close(self) -> None:
         """Wait until the space of sealed segments was given back; may be called twice."""
         if self._shrinking is not None:
             self._shrinking.shutdown(wait=True)
+
+
+def _position(segment: SegmentWriter) -> SegmentPosition:
+    return SegmentPosition(segment.id, segment.sequence, segment.checksum)

@@ -312,7 +312,8 @@ class Store:
         of the value targets and of far steps, until the agent says otherwise. ``scheme`` is
         "uniform", "per" or "pser"; ``priorities`` and ``sequences`` are its settings (default: the
         papers'). ``forget`` is which episode leaves a full window: the "oldest", the "most_far"
-        one, or that of "largest_divergence".
+        one, or that of "largest_divergence". ``page_limit`` is how many bytes of the store's pages
+        draws may leave mapped in this process (default: as many as the kernel lets them).
         """
         from storage.replay import ReplayView
 
@@ -335,6 +336,7 @@ class Store:
 
     def close(self) -> None:
         """Let go of all maps that nothing else uses; may be called twice."""
+        page_limit: int | None = None,
         self._mapped.clear()
 
     def __repr__(self) -> str:
@@ -351,3 +353,4 @@ class Store:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+            page_limit=page_limit,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
@@ -20,6 +20,7 @@ from storage.errors import (
 )
 from storage.lane import OPEN, Lane, OpenEpisode
 from storage.layout import BehaviourKind, Ending, StorePaths
+from storage.lock import next_segment
 from storage.position import StorePosition
 from storage.refusal import bad_step, beyond_int64, misfit, no_column, no_parameters
 from storage.schema import Schema
@@ -64,7 +65,8 @@ class Writer:
     """Writes episodes. A context manager; made by ``Store.writer``.
 
     ``begin`` opens an episode on a lane, ``step`` stores a step, and the step that ends the
-    episode commits it: when ``step`` returns a record, the episode is safe from ``kill -9``. An
+    episode commits it: when ``step`` returns a record, the episode is safe from ``kill -9`` (and,
+    by ``durability="fsync"``, from a power cut; see ``Store.writer``). An
     interrupt (Ctrl-C) may land anywhere: the call it hit counts as not made, or as made; ``end``,
     ``abandon`` or ``close`` then go on from what the log says. One thread at a time.
     """
@@ -89,10 +91,12 @@ class Writer:
         self._lanes = [Lane(index, schema) for index in range(lanes)]
         self.nonfinite_episodes = 0
         """Episodes cut because of a value that is not finite."""
-        segments = dict(continue_from.segments) if continue_from is not None else {}
+        segments = () if continue_from is None else continue_from.segments
         self._committer = Committer(paths, schema, settings, segments)
+        self._first_segment = next_segment(paths)
         if continue_from is not None:
-            restore(paths, schema, self._lanes, continue_from)
+            self._first_segment = continue_from.next_segment
+            restore(paths, schema, self._lanes, continue_from, settings.sync)
 
     def begin(
         self,
@@ -254,12 +258,39 @@ class Writer:
         return len(self._lanes)
 
     def position(self) -> StorePosition:
-        """Where every lane stands, exact to the row, open episodes included."""
+        """Where every lane stands, exact to the row, open episodes included; synced before."""
         for line in self._lanes:
             self._committer.settle(line)
+        self.sync()
         settings = self._settings
         segments = self._committer.segments(self._lanes)
-        return capture(self._paths, settings.store_uuid, settings.run, self._lanes, segments)
+        return capture(
+            settings.store_uuid, settings.run, self._lanes, segments, self._first_segment
+        )
+
+    @property
+    def segments(self) -> tuple[int, ...]:
+        """Ids of the segments that a position would name."""
+        return tuple(sorted(self._committer.segments(self._lanes)))
+
+    def forget(self, segments: Iterable[int]) -> None:
+        """Leave sealed segments out of later positions, because they are dropped."""
+        self._committer.forget(segments)
+
+    def sync(self) -> None:
+        """With ``durability="fsync"``, return when the device has all rows and records.
+
+        Raises DeviceError where it does not take them.
+        """
+        for line in self._lanes:
+            self._committer.sync(line)
+
+    def retain(self, segments: Collection[int]) -> None:
+        """Let later positions name these segments and those being written, and no others.
+
+        For sealed segments that may be dropped: going back to such a position leaves them alone.
+        """
+        self._committer.retain(segments)
 
     def publish(self) -> None:
         """Show all committed episodes to foreign readers now."""

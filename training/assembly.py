@@ -26,6 +26,7 @@ from training.placement import check_options, check_trainer, device_type
 from training.preflight import check_run
 from training.progress import RunProgress
 from training.quiet import quiet_lightning
+from training.retention import DropSegments
 from training.run_files import BestCheckpoint, LastCheckpoint, SettingsFile, TensorBoardFiles
 from training.vector_lanes import VectorLanes
 from training.vracer import VRacer
@@ -164,6 +165,8 @@ def _callbacks(config: RunConfig, folder: Path) -> list[Callback]:
         LastCheckpoint(checkpoints, every_n_epochs=1, save_on_train_epoch_end=True),
     ]
     if config.evaluation.episodes:
+    if config.replay.retention == "drop":
+        callbacks.append(DropSegments(checkpoints))
         callbacks.append(BestCheckpoint(checkpoints))
     if config.logging.progress:
         callbacks.append(RunProgress())

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from storage.replay.schemes.priority_settings import PrioritySettings, SequenceSettings
+from storage.retention import Retention
 from training.environment import EnvironmentConfig, WrapperConfig
 from training.refer import ReferSettings
 from training.setting_checks import check_numbers, check_positive, require, shown
@@ -103,6 +104,11 @@ class ReplayConfig:
             of far steps ("most_far"), or that of the "largest_divergence" on average.
         store: Path of an existing store to train from without acting; empty when the run collects.
         overlay: Name of the run's mutable columns; ``main`` belongs to the run that collects.
+        retention: What becomes of segments that left the window: "keep" them, the store is a
+            dataset; or "drop" them once no kept checkpoint names them, so that the disk use of a
+            long run is bounded. Their episodes' returns and lengths stay known.
+        page_limit: Bytes of the store's pages that draws may leave mapped in this process before
+            they are let go; without one that is the kernel's business.
     """
 
     window: int = 2**18
@@ -112,12 +118,15 @@ class ReplayConfig:
     forget: Forget = "oldest"
     store: str | None = None
     overlay: str = "main"
+    retention: Retention = "keep"
+    page_limit: int | None = None
 
     def __post_init__(self) -> None:
         check_numbers("replay", self)
         require(self.window > 0, f"replay.window is {self.window}; it must be positive")
-        for name, choices in (("scheme", get_args(Scheme)), ("forget", get_args(Forget))):
-            value = getattr(self, name)
+        choosable = {"scheme": Scheme, "forget": Forget, "retention": Retention}
+        for name, kind in choosable.items():
+            value, choices = getattr(self, name), get_args(kind)
             require(
                 value in choices,
                 f"replay.{name} is {value!r}; choose one of {', '.join(choices)}",
@@ -126,6 +135,13 @@ class ReplayConfig:
             self.overlay not in ("", ".", "..") and "/" not in self.overlay,
             f"replay.overlay is {self.overlay!r}; it becomes part of a directory name",
         )
+        require(
+            self.retention == "keep" or self.store is None,
+            f"replay.retention is {self.retention!r}, but {self.store} is a fixed store, which "
+            "nobody may drop anything of; leave it at keep",
+        )
+        if self.page_limit is not None:
+            check_positive("replay.page_limit", self.page_limit)
 
     @property
     def prioritized(self) -> bool:
@@ -149,6 +165,12 @@ class LoopConfig:
             role when training from a fixed store.
         nonfinite: What a NaN or infinity does: ``refuse`` stops with an error, ``end_episode``
             truncates the episode before it.
+        durability: What a finished episode survives: "process" the end of this process, however it
+            comes; "fsync" a power cut, too: it is on the device before the run goes on. The same
+            for checkpoints.
+        sync_episodes: With "fsync", so many finished episodes may wait for each other.
+        sync_seconds: With "fsync", an episode that ends later than this after the oldest one that
+            waits sends all of them to the device; with 0 only their number counts.
         threads: Threads of torch.
         accelerator: Where updates run: "cpu", which small networks are quickest on, "gpu" (CUDA),
             or "auto", a GPU where torch sees one.
@@ -161,6 +183,9 @@ class LoopConfig:
     round_steps: int = 64
     updates_per_step: float = 1.0
     nonfinite: Literal["refuse", "end_episode"] = "refuse"
+    durability: Literal["process", "fsync"] = "process"
+    sync_episodes: int = 1
+    sync_seconds: float = 0.0
     threads: int = 1
     accelerator: Literal["cpu", "gpu", "auto"] = "cpu"
 
@@ -170,6 +195,21 @@ class LoopConfig:
             value = getattr(self, name)
             require(value > 0, f"loop.{name} is {value}; it must be at least 1")
         require(self.warmup >= 0, f"loop.warmup is {self.warmup}; it cannot be negative")
+        require(
+            self.durability in ("process", "fsync"),
+            f"loop.durability is {self.durability!r}; choose process or fsync",
+        )
+        require(
+            self.sync_episodes > 0,
+            f"loop.sync_episodes is {self.sync_episodes}; it must be at least 1",
+        )
+        seconds = self.sync_seconds
+        require(seconds >= 0, f"loop.sync_seconds is {seconds}; it cannot be negative")
+        require(
+            self.durability == "fsync" or (self.sync_episodes, seconds) == (1, 0.0),
+            "loop.sync_episodes and loop.sync_seconds say how finished episodes wait for the "
+            "device, which only loop.durability fsync does; set that, too, or leave them out",
+        )
         ratio = self.updates_per_step
         require(ratio >= 0, f"loop.updates_per_step is {ratio}; it cannot be negative")
         require(

@@ -63,9 +63,16 @@ class Experience(LightningDataModule):
         """State at a round's end: arrays and plain values."""
 
     def begin(self, agent: ReplayAgent) -> None:
-        """Opens the experience, anew or where the loaded checkpoint left it."""
+        """Opens the experience, anew or where the loaded checkpoint left it.
+
+        Raises:
+            CheckpointError: the run cannot go on from the checkpoint; names it and its store.
+        """
         try:
             self._open(agent, as_arrays(self._state))
+        except CheckpointError as error:
+            self._resources.close()
+            raise CheckpointError(f"{agent.checkpoint_name}: {error}") from error
         except BaseException:
             self._resources.close()
             raise
@@ -119,6 +126,7 @@ class Experience(LightningDataModule):
             seed=self.config.seed,
             fields=agent.fields,
             discount=self.config.agent.discount,
+            page_limit=replay.page_limit,
             **options,
         )
         return self._resources.enter_context(view)

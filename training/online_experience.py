@@ -60,6 +60,9 @@ class OnlineExperience(Experience):
                 run=config.name,
                 window=config.replay.window,
                 nonfinite=config.loop.nonfinite,
+                durability=config.loop.durability,
+                sync_episodes=config.loop.sync_episodes,
+                sync_seconds=config.loop.sync_seconds,
                 continue_from=position,
             )
         )
@@ -70,6 +73,10 @@ class OnlineExperience(Experience):
         if state:
             self.view.load_state_dict(state["view"])
             self.collector.restore(state["collector"], self.store.schema.observation)
+
+    def retire(self) -> None:
+        """Leaves segments that nothing of the window is in out of the positions to come."""
+        self._writer.retain(self.view.needed_segments())
 
     def _new_store(self, agent: ReplayAgent) -> storage.Store:
         try:

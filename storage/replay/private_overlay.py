@@ -10,9 +10,19 @@ from storage.kernel import address_of
 from storage.replay.tables import OVERLAY_DTYPES
 
 if TYPE_CHECKING:
-    from storage.replay.segment_table import OverlaySource
+    from pathlib import Path
 
-__all__ = ["PrivateOverlay", "PrivateSegment"]
+    from storage.replay.segment_table import OverlaySource
+    from storage.store import Store
+
+__all__ = ["PrivateOverlay", "PrivateSegment", "open_overlay"]
+
+
+def open_overlay(store: Store, name: str, root: Path | None, private: bool) -> OverlaySource:
+    """A store's overlay, below ``root`` where it is not in the store; or a private copy of it."""
+    if not private:
+        return store.overlay(name, root=root, mode="r+")
+    return PrivateOverlay(store.overlay(name, root=root, mode="r"))
 
 
 class PrivateSegment:

@@ -6,6 +6,7 @@ the slot's addresses are cleared and every reference to its maps is dropped, whi
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -23,6 +24,9 @@ class Mapped(Protocol):
 
     def address(self, name: str) -> int:
         """The address of the first row of a column."""
+
+    def array(self, name: str) -> np.ndarray[Any, Any]:
+        """The rows of a column."""
 
 
 class SegmentSource(Protocol):
@@ -151,7 +155,8 @@ class SegmentTable:
 
     def _publish(self, maps: Maps) -> None:
         if maps.rows > maps.published:
-            self._overlay.publish(maps.segment_id, maps.rows)
+            with suppress(FileNotFoundError, KeyError):  # another run's retention dropped the segment
+                self._overlay.publish(maps.segment_id, maps.rows)
             maps.published = maps.rows
 
     def _lend(self, segment_id: int, rows: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,10 +28,11 @@ from storage.replay.gather import copy_rows, gather_steps
 from storage.replay.locate import checked_identities, locate, segment_slots
 from storage.replay.observations import Observations
 from storage.replay.own_maps import OwnMaps
-from storage.replay.private_overlay import PrivateOverlay
+from storage.replay.page_limit import PageLimit, drop_columns
+from storage.replay.private_overlay import open_overlay
 from storage.replay.schemes.priority_settings import PrioritySettings, SequenceSettings
 from storage.replay.schemes.scheme import build_scheme
-from storage.replay.segment_table import OverlaySource, SegmentTable
+from storage.replay.segment_table import SegmentTable
 from storage.replay.snapshot import checked_position, load_view, view_state
 from storage.replay.stacks import gather_stacks
 from storage.replay.tables import FIXED_COLUMNS
@@ -58,7 +60,9 @@ class ReplayView(WindowValues):
     episode). `fields` chooses what batches hold (default: everything the store has). With
     `private` the overlay on disk is only read, feed-back stays in this process: for copies and
     loader workers. `discount` and `reward_scale` are those of the value targets. Stacks of
-    frames come in batches as the environment showed them; `read` gives single frames.
+    frames come in batches as the environment showed them; `read` gives single frames. `page_limit`
+    is how many bytes of the store's pages draws may leave mapped before they are let go; without
+    one that is the kernel's business.
 
     Opening admits the newest episodes at once; later ones enter by `admit` (the run that collects)
     or `advance` (everybody else). Use it as a context manager or call `close`.
@@ -87,6 +91,7 @@ class ReplayView(WindowValues):
         discount: float = 0.995,
         reward_scale: float = 1.0,
         far_bound: float = 5.0,
+        page_limit: int | None = None,
     ) -> None:
         self.store = store
         self.window = checked_count("window", window)
@@ -106,7 +111,7 @@ class ReplayView(WindowValues):
         self._consumed: dict[int, int] = {}
         self._published = time.monotonic()
         self._closed = False
-        self._overlay = self._open_overlay(private)
+        self._overlay = open_overlay(store, overlay, overlay_root, private)
         with ExitStack() as undo:
             undo.callback(self._overlay.close)
             self._segments = SegmentTable(OwnMaps(store), self._overlay, FIXED_COLUMNS + extra)
@@ -116,6 +121,7 @@ class ReplayView(WindowValues):
             self._observations = Observations(self)
             self._gathers_draws = any(column in self._plan.fields for column in DRAW_COLUMNS)
             self._buffers = BatchBuffers(self._plan, self._segments.column)
+            self._pages = PageLimit(page_limit, partial(drop_columns, self._segments, columns))
             self.advance()
             undo.pop_all()
 
@@ -123,6 +129,12 @@ class ReplayView(WindowValues):
     def nbytes(self) -> int:
         """Bytes of the window's tables and the scheme's tree; maps and batches come on top."""
         return self._window.nbytes + self._scheme.nbytes
+
+    def needed_segments(self) -> set[int]:
+        """Segments of which the window holds an episode, or has yet to take one in."""
+        consumed, stored = self._consumed, self.store.segments
+        waiting = {each.id for each in stored if consumed.get(each.id, 0) < each.episodes}
+        return waiting | {maps.segment_id for maps in self._segments.held}
 
     def admit(
         self,
@@ -220,6 +232,7 @@ class ReplayView(WindowValues):
         if len(buffers.stacks):
             _, row, slots, _ = buffers.identity
             gather_stacks(window.episodes, self._segments.table, slots, row, buffers.stacks)
+        self._pages.drawn()
         self._publish_sometimes()
         return batch
 
@@ -347,15 +360,9 @@ class ReplayView(WindowValues):
             "discount": self.discount,
             "reward_scale": self.reward_scale,
             "far_bound": float(self._settings[0]),
+            "page_limit": self._pages.limit,
         }
         return _reopen, (str(self.store.path), options, self.draws)
-
-    def _open_overlay(self, private: bool) -> OverlaySource:
-        name, root = self._overlay_place
-        if not private:
-            return self.store.overlay(name, root=root, mode="r+")
-        stored = self.store.overlay(name, root=root, mode="r")
-        return PrivateOverlay(stored)
 
     def _take_in(
         self, identities: Integers, values: Floats32, errors: Floats32 | None = None

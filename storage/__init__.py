@@ -7,6 +7,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from storage.content_hash import content_hash
 from storage.environment_spec import EnvironmentSpec
 from storage.episode_table import EpisodeRecord
@@ -16,11 +18,16 @@ from storage.orphans import rewind
 from storage.position import StorePosition
 from storage.store import Store
 
+if TYPE_CHECKING:
+    from storage.verification import Finding, Report, verify
+
 __all__ = [
     "BehaviourKind",
     "Ending",
     "EnvironmentSpec",
     "EpisodeRecord",
+    "Finding",
+    "Report",
     "RowKind",
     "Store",
     "StorePosition",
@@ -28,4 +35,16 @@ __all__ = [
     "create",
     "open",
     "rewind",
+    "verify",
 ]
+
+_VERIFICATION = ("Finding", "Report", "verify")
+
+
+def __getattr__(name: str) -> Any:
+    """Import what only those need who look after a store."""
+    if name in _VERIFICATION:
+        import storage.verification
+
+        return getattr(storage.verification, name)
+    raise AttributeError(f"module 'storage' has no attribute {name!r}")

@@ -1,0 +1,87 @@
+"""What lies in a store's folders: its segments, and what is none of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from storage.layout import StorePaths, segment_id
+from storage.verification.findings import Finding, finding
+from storage.verification.live_writers import has_live_writer
+
+__all__ = ["half_dropped", "segments_of", "strays"]
+
+_HALF_WRITTEN = re.compile(r".*\.(\d+)\.\d+")
+"""A small file before it is renamed into place: name, process id, serial number."""
+_FIXED = {"dropped"}
+"""Folders of the store besides those of every new one."""
+
+
+def segments_of(paths: StorePaths) -> list[int]:
+    """Every segment that has a log or a folder."""
+    logs = (segment_id(file.stem) for file in paths.logs.glob("*.log"))
+    folders = (segment_id(folder.name) for folder in _entries(paths.steps))
+    return sorted({each for each in (*logs, *folders) if each is not None})
+
+
+def half_dropped(paths: StorePaths, segment: int) -> bool:
+    """Whether the next writer goes on dropping the segment, or takes its making back."""
+    name = paths.segment(segment).name
+    return (paths.staging / f"{name}.dropping").is_dir()
+
+
+def strays(paths: StorePaths) -> Iterator[Finding]:
+    """A note on everything that is no part of a segment."""
+    known = {folder.name for folder in paths.folders()} | _FIXED
+    yield from _unknown(paths.root, paths, lambda name: name in known)
+    yield from _unknown(paths.steps, paths, _names_segment_or("zarr.json"))
+    yield from _unknown(paths.logs, paths, _names_segment_or("store.json", ".log", ".open"))
+    yield from _unknown(paths.episodes, paths, _names_segment_or("", ".arrow"))
+    yield from _unknown(paths.locks, paths, _names_segment_or("", ".lock"))
+    yield from _staged(paths)
+    for kind, folder in (("orphans", paths.orphans), ("quarantine", paths.quarantine)):
+        for entry in _entries(folder):
+            yield finding(kind, _relative(entry, paths), "kept aside", segment=_segment_in(entry))
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _relative(path: Path, paths: StorePaths) -> str:
+    return path.relative_to(paths.root).as_posix()
+
+
+def _segment_in(entry: Path) -> int | None:
+    return segment_id(entry.name.split(".")[0])
+
+
+def _names_segment_or(name: str, *suffixes: str):  # type: ignore[no-untyped-def]
+    def known(entry: str) -> bool:
+        if entry == name:
+            return True
+        stem, suffix = Path(entry).stem, Path(entry).suffix
+        return segment_id(stem) is not None and suffix in (suffixes or ("",))
+
+    return known
+
+
+def _unknown(folder: Path, paths: StorePaths, known) -> Iterator[Finding]:  # type: ignore[no-untyped-def]
+    for entry in _entries(folder):
+        if not known(entry.name):
+            yield finding("stray", _relative(entry, paths), "not a file of the store")
+
+
+def _staged(paths: StorePaths) -> Iterator[Finding]:
+    for entry in _entries(paths.staging):
+        segment = _segment_in(entry)
+        half = _HALF_WRITTEN.fullmatch(entry.name)
+        if half is not None and Path("/proc", half[1]).exists():
+            continue
+        if segment is not None and has_live_writer(paths, segment):
+            continue
+        yield finding("staging", _relative(entry, paths), "left half made", segment=segment)

@@ -1,0 +1,121 @@
+"""Overlays: caches, so that whatever is wrong with them is a warning."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from storage.column_file import ColumnFile
+from storage.layout import segment_id
+from storage.overlay import OVERLAY_COLUMNS
+from storage.schema import Column
+from storage.verification.blocks import read_head, row_blocks
+from storage.verification.findings import Finding, finding
+from storage.verification.metadata import judge, read_documents
+from storage.verification.shard import shard_head
+from storage.verification.store_facts import StoreFacts
+from storage.zarr_metadata import encode, group_document
+
+__all__ = ["check_overlay_segment", "check_overlays", "overlay_document", "overlays_of"]
+
+_NEVER_NEGATIVE = frozenset({"priority", "importance_ratio"})
+
+
+def overlays_of(facts: StoreFacts) -> list[Path]:
+    """The folders of the store's overlays."""
+    return sorted(facts.paths.overlays.glob("*.zarr"))
+
+
+def overlay_document(facts: StoreFacts, name: str) -> bytes:
+    """An overlay's root metadata: nothing but what it is called and which store it is over."""
+    return encode(group_document({"store_uuid": facts.uuid, "overlay": name}))
+
+
+def check_overlays(facts: StoreFacts) -> Iterator[Finding]:
+    """The root metadata of every overlay, and folders of segments that the store has not."""
+    for overlay in overlays_of(facts):
+        file = overlay / "zarr.json"
+        try:
+            there: bytes | None = file.read_bytes()
+        except OSError:
+            there = None
+        if there != overlay_document(facts, overlay.stem):
+            yield finding("overlay-metadata", _relative(file, facts), _what(there))
+        for folder in sorted(overlay.iterdir()):
+            segment = segment_id(folder.name)
+            if folder.name == "zarr.json":
+                continue
+            if segment is None or not facts.paths.log(segment).exists():
+                yield finding("stray", _relative(folder, facts), "of no segment of the store")
+
+
+def _what(there: bytes | None) -> str:
+    if there is None:
+        return "it is missing"
+    try:
+        uuid = json.loads(there)["attributes"]["store_uuid"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return "it is not what a writer writes"
+    return f"it is not that of this store (it names store {uuid})"
+
+
+def _relative(path: Path, facts: StoreFacts) -> str:
+    return path.relative_to(facts.paths.root).as_posix()
+
+
+def check_overlay_segment(
+    facts: StoreFacts, segment: int, capacity: int
+) -> tuple[list[Finding], int]:
+    """What every overlay holds of a segment; also gives the bytes that were read."""
+    found: list[Finding] = []
+    taken = 0
+    for overlay in overlays_of(facts):
+        folder = overlay / facts.paths.segment(segment).name
+        if not folder.is_dir():
+            continue
+        for kind, file, what in judge(
+            read_documents(folder, OVERLAY_COLUMNS), OVERLAY_COLUMNS, capacity, None
+        ):
+            del kind
+            path = _relative(folder / file, facts)
+            found.append(finding("overlay-segment", path, what, segment=segment))
+        for column in OVERLAY_COLUMNS:
+            file_ = ColumnFile(folder / column.name, column, capacity)
+            what, size = _column_fault(file_)
+            taken += size
+            if what:
+                path = _relative(file_.path, facts)
+                found.append(finding("overlay-segment", path, what, segment=segment))
+    return found, taken
+
+
+def _column_fault(file: ColumnFile) -> tuple[str, int]:
+    """What is wrong with a column of an overlay, and the bytes read."""
+    taken = 0
+    try:
+        head = read_head(file.path, file.capacity)
+        taken += len(head)
+        if head != shard_head(file.column, file.capacity):
+            return "the shard's index, or the zeros behind it, is damaged", taken
+        for block in row_blocks(file.path, file.column, file.capacity, file.capacity):
+            taken += block.rows.nbytes
+            bad = block.error or _impossible(file.column, block.rows)
+            if bad:
+                return f"{bad} from row {block.first:,} on", taken
+    except OSError as error:
+        return f"it cannot be read: {error.strerror}", taken
+    return "", taken
+
+
+def _impossible(column: Column, rows: np.ndarray[Any, Any]) -> str:
+    if rows.dtype.kind == "f" and not np.isfinite(rows).all():
+        return "values that are not finite"
+    if column.name in _NEVER_NEGATIVE and (rows < 0).any():
+        return "values below 0"
+    if column.name == "far" and (rows > 1).any():
+        return "far flags that are neither 0 nor 1"
+    return ""

@@ -1,0 +1,248 @@
+"""The examination of one segment: its log, columns, metadata and table, each on its own."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from storage.column_file import ColumnFile
+from storage.errors import CorruptStoreError, FormatVersionError
+from storage.layout import RowKind
+from storage.schema import Column
+from storage.verification.behaviour_rules import behaviour_rules
+from storage.verification.blocks import row_blocks
+from storage.verification.columns import ColumnCheck, check_column
+from storage.verification.findings import Finding, SegmentCheck, finding
+from storage.verification.inventory import half_dropped
+from storage.verification.live_writers import has_live_writer
+from storage.verification.metadata import Documents, judge, read_documents
+from storage.verification.notes import note_fault
+from storage.verification.overlays import check_overlay_segment
+from storage.verification.raw_log import RawLog, read_raw_log
+from storage.verification.row_places import RowPlaces
+from storage.verification.rules import Rule, rules_of
+from storage.verification.store_facts import StoreFacts
+from storage.verification.tables import judge_table, read_table
+
+__all__ = ["check_segment"]
+
+
+def check_segment(facts: StoreFacts, segment: int, *, overlays: bool = True) -> SegmentCheck:
+    """Examine one segment and its overlays; it never raises for what it finds there.
+
+    A second look is taken before anything is called damaged that a live writer may have been at.
+    """
+    check = _Examination(facts, segment, overlays).run()
+    if check.damaged:
+        there = facts.paths.log(segment).exists() or facts.paths.segment(segment).exists()
+        if not there:  # dropped, or taken out by a rewind, meanwhile
+            return SegmentCheck(segment)
+        if check.live or has_live_writer(facts.paths, segment):
+            return _Examination(facts, segment, overlays).run()
+    return check
+
+
+class _Examination:
+    def __init__(self, facts: StoreFacts, segment: int, overlays: bool) -> None:
+        self._facts = facts
+        self._overlays = overlays
+        self._paths = facts.paths
+        self._columns = facts.schema.columns
+        self._folder = facts.paths.segment(segment)
+        self._check = SegmentCheck(segment)
+        self._name = self._folder.name
+
+    def run(self) -> SegmentCheck:
+        """Everything in the order that a live writer allows: what is derived is read first."""
+        check = self._check
+        check.live = has_live_writer(self._paths, check.segment)
+        documents = read_documents(self._folder, self._columns)
+        table = read_table(self._paths.episode_table(check.segment))
+        log = self._log()
+        if log is None:
+            return self._check
+        places = RowPlaces(log)
+        check.episodes, check.rows = len(places), log.rows
+        check.steps = int(places.records["length"].sum())
+        self._judge_records(log)
+        if not self._folder.is_dir():
+            if not check.live:
+                self._add(
+                    "log-without-segment", f"log/{self._name}.log", "it has no segment", places
+                )
+            return check
+        self._judge_documents(documents, log)
+        if table is not None:
+            fault = judge_table(table, log)
+            if fault:
+                self._add("episode-table", f"episodes/{self._name}.arrow", fault)
+        for place, column in enumerate(self._columns):
+            self._judge_column(column, places, places.records["column_crc"][:, place], log)
+        self._judge_open(log)
+        self._judge_limit(places)
+        if self._overlays:
+            found, size = check_overlay_segment(self._facts, check.segment, log.header.capacity)
+            check.findings += found
+            check.bytes_read += size
+        return check
+
+    def _add(self, kind: str, file: str, what: str, places: RowPlaces | None = None) -> None:
+        """A finding; with ``places``, one that all episodes suffer from."""
+        ordinals = [] if places is None else places.ordinals(range(len(places)))
+        segment = self._check.segment
+        self._check.findings.append(finding(kind, file, what, segment=segment, ordinals=ordinals))
+
+    def _log(self) -> RawLog | None:
+        path = self._paths.log(self._check.segment)
+        file = f"log/{path.name}"
+        try:
+            log = read_raw_log(path)
+        except FileNotFoundError:
+            self._without_log()
+            return None
+        except FormatVersionError as error:
+            self._add("log-version", file, str(error))
+            return None
+        except CorruptStoreError as error:
+            self._add("log-unreadable", file, str(error))
+            return None
+        except OSError as error:
+            self._add("log-unreadable", file, f"it cannot be read: {error.strerror}")
+            return None
+        names = [column.name for column in self._columns]
+        if log.header.store_uuid != self._facts.uuid:
+            what = f"it belongs to store {log.header.store_uuid}"
+        elif log.header.columns != names:
+            what = "its columns are not those of the store"
+        else:
+            return log
+        self._add("log-foreign", file, what)
+        return None
+
+    def _without_log(self) -> None:
+        """A folder is renamed into place before its log is: then its writer lives."""
+        if has_live_writer(self._paths, self._check.segment):
+            self._check.live = True
+        elif self._paths.log(self._check.segment).exists():  # its writer was just then at it
+            self._check = _Examination(self._facts, self._check.segment, self._overlays).run()
+        elif half_dropped(self._paths, self._check.segment):
+            self._add("staging", f"steps.zarr/{self._name}", "half dropped")
+        else:
+            what = "it has no log, so that nobody knows which of its rows count"
+            self._add("segment-without-log", f"steps.zarr/{self._name}", what)
+
+    def _judge_records(self, log: RawLog) -> None:
+        file = f"log/{self._name}.log"
+        for hole in log.holes:
+            kind, what = ("log-order", "contradicts those around it")
+            if not log.whole[hole]:
+                kind, what = ("log-record", "fails its checksum, good ones follow it")
+            self._add(kind, file, f"record {hole} {what}")
+        for slot in log.contradicting:
+            self._add("log-order", file, f"record {slot} does not follow its predecessor")
+        if log.tail and not log.contradicting and not self._check.live:
+            what = f"{len(log.tail):,} bytes of a record that its writer did not finish"
+            self._add("torn-tail", file, what)
+        if len(log.voids):
+            what = f"{len(log.voids):,} episodes were taken out by a repair"
+            self._add("voided", file, what)
+
+    def _judge_documents(self, documents: Documents, log: RawLog) -> None:
+        spoken = np.concatenate([log.episodes, log.voids])
+        ends = {0, *(spoken["start"] + spoken["length"] + 1).tolist()}
+        found = judge(documents, self._columns, log.header.capacity, ends)
+        for kind, file, what in found:
+            self._add(kind, f"steps.zarr/{self._name}/{file}", what)
+
+    def _judge_column(
+        self, column: Column, places: RowPlaces, expected: np.ndarray, log: RawLog
+    ) -> None:
+        file = ColumnFile(self._folder / column.name, column, log.header.capacity)
+        rules = self._rules(column, places, log)
+        self._gather(check_column(file, places, expected, rules), file, places)
+
+    def _rules(self, column: Column, places: RowPlaces, log: RawLog) -> list[Rule]:
+        schema = self._facts.schema
+        rules = rules_of(column, schema, places)
+        if column.name == "behaviour":
+            kinds = self._small("behaviour_kind", places.rows, log)
+            rules += behaviour_rules(schema, places, kinds)
+        return rules
+
+    def _small(self, name: str, rows: int, log: RawLog) -> np.ndarray:
+        """A column of one byte a row, as far as it can be read; 255 where not."""
+        column = self._facts.schema.column(name)
+        file = ColumnFile(self._folder / name, column, log.header.capacity)
+        values = np.full(rows, 255, np.uint8)
+        try:
+            for block in row_blocks(file.path, column, file.capacity, rows):
+                if not block.error:
+                    values[block.first : block.end] = block.rows
+        except OSError:
+            pass  # the column's own examination tells
+        return values
+
+    def _gather(self, found: ColumnCheck, file: ColumnFile, places: RowPlaces) -> None:
+        self._check.bytes_read += found.bytes_read
+        path = file.path.relative_to(self._paths.root).as_posix()
+        for fault in found.faults:
+            self._check.findings.append(
+                finding(
+                    fault.kind,
+                    path,
+                    fault.what,
+                    segment=self._check.segment,
+                    ordinals=places.ordinals(sorted(fault.episodes)),
+                    rows=(fault.first, fault.end) if fault.end > 0 else None,
+                )
+            )
+
+    def _judge_open(self, log: RawLog) -> None:
+        """What a writer left that is gone: an open episode, and the note about it."""
+        if self._check.live:
+            return
+        fault = note_fault(self._paths.open_episode(self._check.segment))
+        if fault:
+            self._add("open-note", f"log/{self._name}.open", fault)
+        steps = self._open_steps(log)
+        if steps and not log.sealed:
+            self._add(
+                "open-episode", f"steps.zarr/{self._name}", f"{steps:,} steps are not committed"
+            )
+
+    def _open_steps(self, log: RawLog) -> int:
+        column = self._facts.schema.column("kind")
+        file = ColumnFile(self._folder / "kind", column, log.header.capacity)
+        steps = 0
+        try:
+            for block in row_blocks(file.path, column, file.capacity, log.header.capacity):
+                behind = block.rows[max(0, log.rows - block.first) :]
+                others = np.flatnonzero(behind != RowKind.STEP)
+                steps += int(others[0]) if len(others) else len(behind)
+                if len(others):
+                    break
+        except OSError:
+            pass
+        return steps
+
+    def _judge_limit(self, places: RowPlaces) -> None:
+        limit = self._facts.spec.max_episode_steps
+        if limit is None:
+            return
+        longer = np.flatnonzero(places.records["length"] > limit)
+        if len(longer):
+            longest = int(places.records["length"].max())
+            what = f"episodes of up to {longest:,} steps, max_episode_steps is {limit:,}"
+            self._check.findings.append(
+                finding(
+                    "longer-than-declared",
+                    f"log/{self._name}.log",
+                    what,
+                    segment=self._check.segment,
+                    ordinals=places.ordinals(longer),
+                )
+            )
+
+
+def errors_of(check: SegmentCheck) -> list[Finding]:
+    """Its errors."""
+    return [each for each in check.findings if each.severity == "error"]

@@ -1,0 +1,45 @@
+"""The derived episode table of a segment against its log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from storage.episode_table import episode_table
+from storage.log_record import RECORD, take_fields
+from storage.verification.raw_log import RawLog
+
+__all__ = ["judge_table", "read_table"]
+
+
+def read_table(path: Path) -> bytes | None:
+    """The file's bytes, read before the log; None where there is none."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return (error.strerror or "unreadable").encode()
+
+
+def judge_table(data: bytes, log: RawLog) -> str:
+    """What is wrong with the table; nothing where it equals the log's first episodes."""
+    import pyarrow as pa
+
+    try:
+        with pa.ipc.open_file(pa.py_buffer(data)) as reader:
+            table = reader.read_all()
+        table.validate(full=True)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        return f"Arrow cannot read it: {str(error).splitlines()[0][:100]}"
+    records = np.zeros(len(log.episodes), RECORD)
+    take_fields(records, log.episodes)
+    expected = episode_table([(log.header, records)])
+    if table.num_rows > expected.num_rows:
+        return f"it has {table.num_rows:,} episodes, the log {expected.num_rows:,}"
+    if not table.schema.equals(expected.schema):
+        return "its columns are not those of an episode table"
+    if not table.equals(expected.slice(0, table.num_rows)):
+        return "its episodes are not those of the log"
+    return ""

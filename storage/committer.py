@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from storage.episode_table import EpisodeRecord
@@ -43,14 +43,9 @@ class Committer:
         bound = [line.segment for line in lanes if line.segment is not None]
         return self._left | {segment.id: _position(segment) for segment in bound}
 
-    def forget(self, segments: Iterable[int]) -> None:
-        """Leave sealed segments out of later positions, because they are dropped."""
-        for segment in segments:
-            self._left.pop(segment, None)
-
     def retain(self, segments: Collection[int]) -> None:
         """Forget every other segment that is sealed; those that lanes write are known anyway."""
-        self._left = {id_: count for id_, count in self._left.items() if id_ in segments}
+        self._left = {id_: kept for id_, kept in self._left.items() if id_ in segments}
 
     def provide_segment(self, line: Lane) -> None:
         """Give the lane a segment that takes another episode."""

@@ -11,6 +11,7 @@ __all__ = [
     "CheckpointError",
     "ConfigError",
     "CorruptStoreError",
+    "DeviceError",
     "DiskFullError",
     "EmptyViewError",
     "EnvironmentFaultError",
@@ -56,6 +57,10 @@ class SegmentLockedError(SharpwaveError, RuntimeError):
 
 class ReadOnlyStoreError(SharpwaveError, PermissionError):
     """A write was asked of a store that was opened for reading."""
+
+
+class DeviceError(SharpwaveError, OSError):
+    """The device did not take what was written: nobody knows what of it is there."""
 
 
 class DiskFullError(SharpwaveError, OSError):

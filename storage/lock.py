@@ -21,7 +21,7 @@ from storage.atomic import disk_full_as_error
 from storage.errors import DiskFullError, SegmentLockedError
 from storage.layout import StorePaths, segment_id
 
-__all__ = ["SegmentLock", "next_segment"]
+__all__ = ["SegmentLock", "held_here", "next_segment", "same_boot"]
 
 _held: WeakValueDictionary[tuple[int, int], SegmentLock] = WeakValueDictionary()
 """(device, inode) of every lock file held by this process, or by its parent before the fork."""
@@ -35,9 +35,17 @@ def _boot_id() -> str:
         return "unknown"
 
 
-def _owner() -> bytes:
-    owner = {"pid": os.getpid(), "host": socket.gethostname(), "boot": _boot_id()}
+def _owner(boot: str) -> bytes:
+    owner = {"pid": os.getpid(), "host": socket.gethostname(), "boot": boot}
     return json.dumps(owner).encode()
+
+
+def _boot_in(content: bytes) -> str:
+    """The boot id in a lock file's content; empty where it says none."""
+    try:
+        return str(json.loads(content)["boot"])
+    except (ValueError, KeyError, TypeError):
+        return ""
 
 
 def _owner_words(content: bytes) -> str:
@@ -56,6 +64,29 @@ def _locked(path: Path, owner: str) -> SegmentLockedError:
     )
 
 
+def held_here(path: Path) -> bool:
+    """Whether this process holds the lock file, which then must not be opened again."""
+    try:
+        status = path.stat()
+    except OSError:
+        return False
+    holder = _held.get((status.st_dev, status.st_ino))
+    return holder is not None and holder.pid == os.getpid()
+
+
+def same_boot(path: Path) -> bool:
+    """Whether a lock file says that its segment was written or checked since the machine started.
+
+    The rows of any other may have been lost with the machine, unless it was sealed.
+    """
+    if held_here(path):
+        return True
+    try:
+        return _boot_in(path.read_bytes()) == _boot_id()
+    except OSError:
+        return False
+
+
 def next_segment(paths: StorePaths) -> int:
     """The least id above all that were ever claimed."""
     files = [*paths.locks.iterdir(), *paths.logs.iterdir(), *paths.steps.iterdir()]
@@ -66,7 +97,7 @@ def next_segment(paths: StorePaths) -> int:
 class SegmentLock:
     """A held lock; ``release`` gives it back, and so does the end of the process."""
 
-    __slots__ = ("__weakref__", "_file", "_key", "path", "pid", "segment")
+    __slots__ = ("__weakref__", "_file", "_key", "path", "pid", "segment", "vouched")
 
     def __init__(self, path: Path, segment: int, file: FileIO) -> None:
         descriptor = file.fileno()
@@ -83,10 +114,12 @@ class SegmentLock:
         self._file = file
         self._key = (status.st_dev, status.st_ino)
         _held[self._key] = self
+        content = os.pread(descriptor, 4096, 0)
+        boot = _boot_in(content) if status.st_size else _boot_id()
+        self.vouched = boot == _boot_id()
+        """Whether all rows were written, or checked, since the machine started."""
         try:
-            with disk_full_as_error(path, len(_owner())):
-                os.ftruncate(descriptor, 0)
-                os.pwrite(descriptor, _owner(), 0)
+            self._sign(boot)
         except BaseException:
             self.release()
             raise
@@ -95,12 +128,7 @@ class SegmentLock:
     def acquire(cls, paths: StorePaths, segment: int) -> SegmentLock:
         """Lock an existing segment; raises SegmentLockedError naming its live writer."""
         path = paths.lock(segment)
-        try:
-            status = path.stat()
-        except FileNotFoundError:
-            status = None
-        holder = _held.get((status.st_dev, status.st_ino)) if status else None
-        if holder is not None and holder.pid == os.getpid():
+        if held_here(path):
             raise _locked(path, f"this process, {os.getpid()}")
         with disk_full_as_error(path, 0):
             file = FileIO(path, "a+")
@@ -125,6 +153,18 @@ class SegmentLock:
             except DiskFullError:
                 path.unlink()
                 raise
+
+    def vouch(self) -> None:
+        """Say that the rows were checked: nobody need do it again until the next boot."""
+        if not self.vouched:
+            self._sign(_boot_id())
+            self.vouched = True
+
+    def _sign(self, boot: str) -> None:
+        owner = _owner(boot)
+        with disk_full_as_error(self.path, len(owner)):
+            os.ftruncate(self._file.fileno(), 0)
+            os.pwrite(self._file.fileno(), owner, 0)
 
     def release(self) -> None:
         """Unlock; may be called twice."""

@@ -15,10 +15,10 @@ __all__ = ["LogAppender"]
 class LogAppender:
     """Appends records to one log; holds the file open, and closes it when it is itself dropped."""
 
-    __slots__ = ("_columns", "_file", "_path")
+    __slots__ = ("_columns", "_file", "path")
 
     def __init__(self, path: Path, columns: int) -> None:
-        self._path = path
+        self.path = path
         self._columns = columns
         self._file = FileIO(path, "r+")
 
@@ -32,7 +32,7 @@ class LogAppender:
         self._append(encode_record(RecordKind.SEAL, record, self._columns))
 
     def _append(self, data: bytes) -> None:
-        append_all(self._file.fileno(), data, self._path)
+        append_all(self._file.fileno(), data, self.path)
 
     def sync(self) -> None:
         """Wait until the device has every record; raises OSError where it cannot take them."""

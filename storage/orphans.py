@@ -13,12 +13,14 @@ from storage.atomic import disk_full_as_error, write_atomic
 from storage.column_file import ColumnFile
 from storage.commit_log import CommitLog
 from storage.errors import CheckpointError
-from storage.layout import INNER_ROWS, StorePaths, align_up, segment_name
+from storage.layout import INNER_ROWS, align_up, segment_name
 from storage.lock import SegmentLock
 from storage.overlay import OVERLAY_COLUMNS
-from storage.position import LanePosition, OpenPosition, StorePosition
+from storage.position import LanePosition, OpenPosition, SegmentPosition, StorePosition
+from storage.retention import finish_drops, orphan_dropped
 from storage.segment import header_of
 from storage.segment_writer import SegmentWriter
+from storage.trust import failing_episodes
 
 if TYPE_CHECKING:
     from storage.store import Store
@@ -43,7 +45,8 @@ def rewind(store: Store, position: StorePosition, run: str) -> None:
             "give the store that the checkpoint was made with"
         )
     store.refresh()
-    kept = dict(position.segments)
+    finish_drops(store.paths)
+    kept = {segment.id: segment for segment in position.segments}
     missing = [segment for segment in kept if not store.paths.log(segment).exists()]
     if missing:
         raise CheckpointError(
@@ -51,17 +54,37 @@ def rewind(store: Store, position: StorePosition, run: str) -> None:
             "the store was changed since the checkpoint"
         )
     own = [info.id for info in store.segments if info.run == run]
-    for lock in [SegmentLock.acquire(store.paths, segment) for segment in {*own, *kept}]:
-        lock.release()
+    for segment in {*own, *kept}:
+        SegmentLock.acquire(store.paths, segment).release()
+    for each in kept.values():
+        _check_log(store, each)
     for segment in own:
         if segment not in kept and segment >= position.next_segment:
             _orphan_segment(store, segment)
     lanes = {lane.segment: lane for lane in position.lanes if lane.segment is not None}
-    for segment, sequence in kept.items():
-        log = store.log(segment)
-        if not (log.sealed and log.sequence == sequence):
-            _cut_segment(store, segment, sequence, lanes.get(segment))
+    orphan_dropped(store.paths, run, position.next_segment)
+    for each in kept.values():
+        log = store.log(each.id)
+        if not (log.sealed and log.sequence == each.records):
+            _cut_segment(store, each.id, each.records, lanes.get(each.id))
     store.reload()
+
+
+def _check_log(store: Store, kept: SegmentPosition) -> None:
+    """CheckpointError unless the log begins with what it held at the position."""
+    log = CommitLog(store.paths.log(kept.id))
+    if log.sequence < kept.records:
+        raise CheckpointError(
+            f"segment {segment_name(kept.id)} of {store.path} has {log.sequence} records, the "
+            f"position {kept.records}: the store is older than the checkpoint, or lost data since. "
+            "Put back the store that belongs to the checkpoint, or go on from an older checkpoint"
+        )
+    if log.checksum_at(kept.records) != kept.checksum:
+        raise CheckpointError(
+            f"the first {kept.records} records of {log.path} are not those that the position "
+            "names: the store was changed since the checkpoint. Put back the store that belongs to "
+            "it, or go on from an older checkpoint"
+        )
 
 
 def _orphanage(store: Store, segment: int) -> Path:
@@ -103,22 +126,22 @@ def _cut_segment(store: Store, segment: int, sequence: int, lane: LanePosition |
     opened = lane.open if lane is not None else None
     writer = SegmentWriter.open(store.paths, store.schema, segment)
     try:
-        if writer.sequence < sequence:
-            raise CheckpointError(
-                f"segment {segment_name(segment)} of {store.path} has {writer.sequence} records, "
-                f"the position {sequence}; the store lost data since the checkpoint"
-            )
-        tail = _log_tail(store.paths, segment, sequence)
-        keep = CommitLog(store.paths.log(segment)).rows_at(sequence)
+        log = CommitLog(store.paths.log(segment))
+        if not writer.vouched:
+            _check_rows(store, log, sequence)
+        tail = log.path.read_bytes()[log.byte_at(sequence) :]
+        keep = log.rows_at(sequence)
         if opened is not None:
             keep = opened.start + opened.steps
         written = np.flatnonzero(writer.arrays["kind"][keep : writer.allocated])
         if not tail and not len(written):
             return
         end = min(keep + int(written[-1]) + 2, writer.allocated) if len(written) else keep
-        _save(store, writer, tail, keep, end)
+        if not _only_closed(log, sequence, opened):
+            _save(store, writer, tail, keep, end)
         if tail:
-            _cut_log(store.paths, segment, sequence)
+            kept = log.path.read_bytes()[: log.byte_at(sequence)]
+            write_atomic(log.path, kept, store.paths.staging)
         _reset_rows(writer, opened, keep, end)
         _reset_overlays(store, segment, keep, end)
     finally:
@@ -126,14 +149,26 @@ def _cut_segment(store: Store, segment: int, sequence: int, lane: LanePosition |
     _publish(store, segment)
 
 
-def _log_tail(paths: StorePaths, segment: int, sequence: int) -> bytes:
-    log = CommitLog(paths.log(segment))
-    return log.path.read_bytes()[log.byte_at(sequence) :]
+def _check_rows(store: Store, log: CommitLog, sequence: int) -> None:
+    """CheckpointError where rows before the position were lost with the machine."""
+    records = log.records
+    kept = set(records["ordinal"][records["sequence"] < sequence].tolist())
+    lost = sorted(kept.intersection(failing_episodes(store.paths, store.schema, log)))
+    if lost:
+        raise CheckpointError(
+            f"episode {lost[0]} of {log.path}, which the position counts, fails its checksums: its "
+            "rows did not reach the disk before the machine went down. Set it aside by `sharpwave "
+            f"repair {store.path}`, and go on from an older checkpoint"
+        )
 
 
-def _cut_log(paths: StorePaths, segment: int, sequence: int) -> None:
-    log = CommitLog(paths.log(segment))
-    write_atomic(log.path, log.path.read_bytes()[: log.byte_at(sequence)], paths.staging)
+def _only_closed(log: CommitLog, sequence: int, opened: OpenPosition | None) -> bool:
+    """Whether all that came after is the end of the episode that was open, without a step more."""
+    if opened is None or log.sequence != sequence + 1 or log.torn_bytes():
+        return False
+    last = log.records[-1:]
+    begins, steps = last["start"] == opened.start, last["length"] == opened.steps
+    return bool((last["sequence"] == sequence).all() and begins.all() and steps.all())
 
 
 def _save(store: Store, writer: SegmentWriter, tail: bytes, first: int, end: int) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from typing import Any
 
-__all__ = ["LanePosition", "OpenPosition", "StorePosition"]
+__all__ = ["LanePosition", "OpenPosition", "SegmentPosition", "StorePosition"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,18 @@ class OpenPosition:
     seed: int | None
     lane_episode: int
     begin_time: int
+    checksum: int
+    """CRC32C of its rows so far, column after column, and of the observation after them."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentPosition:
+    """How far a segment's log went."""
+
+    id: int
+    records: int
+    checksum: int
+    """CRC32C of the log's bytes up to there, which hold the checksums of all rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +53,16 @@ class StorePosition:
     store_uuid: str
     run: str
     lanes: tuple[LanePosition, ...]
-    segments: tuple[tuple[int, int], ...]
-    """Every segment of the writer so far, with the records in its log."""
+    segments: tuple[SegmentPosition, ...]
+    """Every segment of the writer so far, but for those that were dropped."""
     next_segment: int
-    """Segments from this id on did not exist yet."""
+    """Segments of this writer from this id on did not exist yet."""
 
     def to_json(self) -> dict[str, Any]:
         """The position as JSON values."""
         described = asdict(self)
         described["lanes"] = list(described["lanes"])
-        described["segments"] = [list(pair) for pair in self.segments]
+        described["segments"] = [list(astuple(segment)) for segment in self.segments]
         return described
 
     @classmethod
@@ -60,7 +72,7 @@ class StorePosition:
             store_uuid=described["store_uuid"],
             run=described["run"],
             lanes=tuple(_lane(lane) for lane in described["lanes"]),
-            segments=tuple((int(a), int(b)) for a, b in described["segments"]),
+            segments=tuple(SegmentPosition(*map(int, each)) for each in described["segments"]),
             next_segment=described["next_segment"],
         )
 

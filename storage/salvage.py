@@ -5,16 +5,22 @@ from __future__ import annotations
 import logging
 import shutil
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from storage.column_file import shard_file_name
+from storage.commit_log import CommitLog
 from storage.episode_table import EpisodeRecord
 from storage.errors import SegmentLockedError
 from storage.lane import Lane
 from storage.layout import Ending, RowKind, segment_id
+from storage.lock import SegmentLock
 from storage.open_episode import OpenEpisodeNote, read_note
+from storage.retention import finish_drops, is_dropped
 from storage.segment_writer import SegmentWriter
+from storage.trust import failing_episodes
 
 if TYPE_CHECKING:
     from storage.store import Store
@@ -31,6 +37,8 @@ class SalvageReport:
     episodes: tuple[EpisodeRecord, ...]
     torn_bytes: int
     """Bytes of unfinished log records that were cut off."""
+    lost_episodes: int = 0
+    """Committed episodes whose rows did not reach the disk before the machine went down."""
 
 
 def salvage(store: Store) -> SalvageReport:
@@ -42,7 +50,7 @@ def salvage(store: Store) -> SalvageReport:
     store.require_writable("salvage")
     store.refresh()
     episodes: list[EpisodeRecord] = []
-    torn = 0
+    torn = lost = 0
     for info in store.segments:
         if info.sealed:
             continue
@@ -51,12 +59,37 @@ def salvage(store: Store) -> SalvageReport:
         except SegmentLockedError:
             continue
         torn += segment.torn_bytes
+        if not segment.vouched:
+            lost += _examine(store, segment)
         record = _salvage_segment(store, segment)
         if record is not None:
             episodes.append(record)
+    finish_drops(store.paths)
     _clear_staging(store)
+    _clear_unborn(store)
     store.refresh()
-    return SalvageReport(tuple(episodes), torn)
+    return SalvageReport(tuple(episodes), torn, lost)
+
+
+def _examine(store: Store, segment: SegmentWriter) -> int:
+    """Of a segment that was open when the machine went down: how many committed episodes are gone.
+
+    Nothing vouches for the rows of its open episode, so they become rows that were never written.
+    """
+    lost = failing_episodes(store.paths, store.schema, CommitLog(store.paths.log(segment.id)))
+    steps = _open_steps(segment)
+    if steps:
+        segment.arrays["kind"][segment.rows : segment.allocated] = RowKind.NEVER_WRITTEN
+        _logger.warning(
+            "%s: %d steps of an episode that was open when the machine went down are not kept, for "
+            "nothing tells whether they are whole (segment %06d)",
+            store.path,
+            steps,
+            segment.id,
+        )
+    if not lost:
+        segment.vouch()
+    return len(lost)
 
 
 def _salvage_segment(store: Store, segment: SegmentWriter) -> EpisodeRecord | None:
@@ -106,8 +139,6 @@ def _commit_open(store: Store, segment: SegmentWriter, steps: int) -> EpisodeRec
 
 def _clear_staging(store: Store) -> None:
     """Remove half-made segments whose maker is gone; nothing in them was ever committed."""
-    from storage.lock import SegmentLock
-
     for folder in store.paths.staging.iterdir():
         segment = segment_id(folder.name)
         if segment is None or not folder.is_dir():
@@ -118,3 +149,32 @@ def _clear_staging(store: Store) -> None:
             continue
         shutil.rmtree(folder, ignore_errors=True)
         lock.release()
+
+
+def _clear_unborn(store: Store) -> None:
+    """Remove segments whose maker was killed before it wrote their log: they have no row."""
+    for folder in store.paths.steps.iterdir():
+        segment = segment_id(folder.name)
+        if segment is None or not folder.is_dir() or store.paths.log(segment).exists():
+            continue
+        if is_dropped(store.paths, segment) or not _is_empty(store, folder):
+            continue
+        try:
+            lock = SegmentLock.acquire(store.paths, segment)
+        except SegmentLockedError:
+            continue
+        try:
+            if not store.paths.log(segment).exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                store.paths.open_episode(segment).unlink(missing_ok=True)
+        finally:
+            lock.release()
+
+
+def _is_empty(store: Store, folder: Path) -> bool:
+    """Whether all column files are equally long, so that none has rows behind its index."""
+    files = [folder / column.name / shard_file_name(column) for column in store.schema.columns]
+    try:
+        return len({file.stat().st_size for file in files}) == 1
+    except OSError:
+        return False

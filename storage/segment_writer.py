@@ -10,6 +10,8 @@ import logging
 import os
 import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from storage.checksum import crc32c
 from storage.column_file import ColumnFile
 from storage.commit_log import CommitLog
 from storage.episode_table import EpisodeRecord, write_episode_table
-from storage.errors import DiskFullError
+from storage.errors import DeviceError, DiskFullError
 from storage.layout import INNER_ROWS, StorePaths, align_up, segment_name
 from storage.lock import SegmentLock
 from storage.log_appender import LogAppender
@@ -29,6 +31,7 @@ from storage.log_record import LogRecord
 from storage.open_episode import create_note
 from storage.schema import Column, Schema
 from storage.segment import header_of
+from storage.syncing import Syncing, SyncRule, sync_path, sync_tree
 from storage.zarr_metadata import array_json, group_json
 
 __all__ = ["SegmentWriter", "next_allocation", "publish_arrays"]
@@ -72,7 +75,13 @@ def build_folder(folder: Path, columns: tuple[Column, ...], capacity: int) -> No
 class SegmentWriter:
     """Holds a segment open for writing. Made by ``create`` or ``open``."""
 
-    def __init__(self, paths: StorePaths, schema: Schema, lock: SegmentLock) -> None:
+    def __init__(
+        self,
+        paths: StorePaths,
+        schema: Schema,
+        lock: SegmentLock,
+        sync: SyncRule | None = None,
+    ) -> None:
         self.id = lock.segment
         self.paths = paths
         self.schema = schema
@@ -96,12 +105,22 @@ class SegmentWriter:
             file.column.name: file.map(self.capacity, writable=True) for file in self._files
         }
         """Every column over the full capacity; only rows below ``allocated`` may be touched."""
+        self._syncing = None if sync is None else Syncing(sync, self._folder, self._appender)
+        self.failed = False
+        """Whether the device refused something: nothing more is to be written here."""
         self._published_at = 0.0
         self._published_rows = -1
 
     @classmethod
     def create(
-        cls, paths: StorePaths, schema: Schema, uuid: str, run: str, lane: int, capacity: int
+        cls,
+        paths: StorePaths,
+        schema: Schema,
+        uuid: str,
+        run: str,
+        lane: int,
+        capacity: int,
+        sync: SyncRule | None = None,
     ) -> SegmentWriter:
         """Claim the next id and make its segment. On DiskFullError nothing of it remains."""
         lock = SegmentLock.claim(paths)
@@ -114,9 +133,14 @@ class SegmentWriter:
         try:
             build_folder(staged, schema.columns, capacity)
             create_note(note)
+            if sync is not None:
+                sync_tree(staged)
             staged.rename(folder)
             write_atomic(paths.log(lock.segment), header.encode(), paths.staging)
-            return cls(paths, schema, lock)
+            if sync is not None:
+                for made in (paths.steps, paths.log(lock.segment), paths.logs, paths.locks):
+                    sync_path(made)
+            return cls(paths, schema, lock, sync)
         except BaseException:
             if not paths.log(lock.segment).exists():
                 for made in (folder, staged):
@@ -127,11 +151,13 @@ class SegmentWriter:
             raise
 
     @classmethod
-    def open(cls, paths: StorePaths, schema: Schema, segment: int) -> SegmentWriter:
+    def open(
+        cls, paths: StorePaths, schema: Schema, segment: int, sync: SyncRule | None = None
+    ) -> SegmentWriter:
         """Take up an existing segment; raises SegmentLockedError when its writer lives."""
         lock = SegmentLock.acquire(paths, segment)
         try:
-            return cls(paths, schema, lock)
+            return cls(paths, schema, lock, sync)
         except BaseException:
             lock.release()
             raise
@@ -150,6 +176,20 @@ class SegmentWriter:
     def sequence(self) -> int:
         """Records in the log."""
         return self._log.sequence
+
+    @property
+    def checksum(self) -> int:
+        """CRC32C of the log so far."""
+        return self._log.checksum
+
+    @property
+    def vouched(self) -> bool:
+        """Whether all rows were written, or checked, since the machine started."""
+        return self._lock.vouched
+
+    def vouch(self) -> None:
+        """Say that all rows were checked."""
+        self._lock.vouch()
 
     @property
     def sealed(self) -> bool:
@@ -209,12 +249,35 @@ class SegmentWriter:
     def commit(self, record: LogRecord) -> None:
         """Append an episode's record; its rows must be stored, its checksums are taken here.
 
-        Does nothing when the log holds the record already.
+        Appends nothing when the log holds the record already. Raises DeviceError when the device
+        does not take it; called again, it commits the episode as far as a process can.
         """
         self.reconcile()
-        if self.rows > record.start:
-            return
         end = record.start + record.length + 1
+        if self.rows <= record.start:
+            with self._noting_failure():
+                if self._syncing is not None and not self.failed:
+                    self._syncing.before_record(self.arrays, end)
+            self._append(record, end)
+        with self._noting_failure():
+            if self._syncing is not None and not self.failed:
+                self._syncing.after_record(self.arrays, end)
+
+    def sync(self, rows: int = 0) -> None:
+        """Under a sync rule, bring all committed rows, and the first ``rows``, to the device."""
+        if self._syncing is not None and not self.failed and not self.released:
+            with self._noting_failure():
+                self._syncing.sync(self.arrays, max(rows, self.rows))
+
+    @contextmanager
+    def _noting_failure(self) -> Iterator[None]:
+        try:
+            yield
+        except DeviceError:
+            self.failed = True
+            raise
+
+    def _append(self, record: LogRecord, end: int) -> None:
         checksums = tuple(
             crc32c(self.arrays[column.name][record.start : end]) for column in self.schema.columns
         )
@@ -239,9 +302,11 @@ class SegmentWriter:
     def seal(self) -> None:
         """Say that no more episodes come, publish, and release; ``shrink`` may follow."""
         self.reconcile()
+        self.sync()
         if not self.sealed:
             self._appender.seal(self.sequence, self.episodes, self.rows, time.time_ns())
             self._log.refresh()
+            self.sync()
         self.publish()
         self.release()
 
@@ -267,6 +332,7 @@ class SegmentWriter:
         """
         try:
             self.reconcile()
+            self.sync()
             keep = max(keep, self.rows + 1)
             if seal and keep == self.rows + 1:
                 self.shrink()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -24,6 +25,7 @@ from storage.layout import (
     segment_id,
     segment_name,
 )
+from storage.lock import same_boot
 from storage.position import StorePosition
 from storage.schema import Schema
 from storage.segment import MappedSegment, SegmentInfo, header_of
@@ -35,12 +37,14 @@ if TYPE_CHECKING:
 
     from storage.overlay import Overlay
     from storage.replay import PrioritySettings, ReplayView, SequenceSettings
+    from storage.syncing import Durability
     from storage.writer import Writer
     from storage.writer_settings import Nonfinite
 
 __all__ = ["Mode", "Store"]
 
 Mode = Literal["r", "r+"]
+_logger = logging.getLogger(__name__)
 
 
 class Store:
@@ -84,6 +88,7 @@ class Store:
         if log is None:
             log = CommitLog(self.paths.log(segment))
             self._check(log)
+            self._distrust(segment, log)
             self._logs[segment] = log
             return True
         changed = False if log.sealed else log.refresh()
@@ -99,6 +104,24 @@ class Store:
             raise CorruptStoreError(
                 f"{log.path} belongs to store {header.store_uuid}, not to {self.uuid} at "
                 f"{self.path}; move it and its segment out"
+            )
+
+    def _distrust(self, segment: int, log: CommitLog) -> None:
+        """Hide what did not reach the disk before the machine went down while it was written."""
+        if log.sealed or not len(log.records) or same_boot(self.paths.lock(segment)):
+            return
+        from storage.trust import failing_episodes
+
+        lost = failing_episodes(self.paths, self.schema, log)
+        if lost:
+            log.distrust(lost)
+            _logger.warning(
+                "%s: %d episodes of segment %06d did not reach the disk before the machine went "
+                "down, or were changed since: their checksums differ. They are not shown; "
+                "`sharpwave repair` sets them aside",
+                self.path,
+                len(lost),
+                segment,
             )
 
     def _ordered(self) -> list[tuple[int, CommitLog]]:
@@ -218,6 +241,9 @@ class Store:
         publish_interval: float = 1.0,
         nonfinite: Nonfinite = "refuse",
         seal: bool = False,
+        durability: Durability = "process",
+        sync_episodes: int = 1,
+        sync_seconds: float = 0.0,
         continue_from: StorePosition | None = None,
     ) -> Writer:
         """A writer of ``lanes`` lanes, each with segments of its own.
@@ -227,6 +253,11 @@ class Store:
         power of two from 1,024 to 65,536), and with ``seal`` also when the writer closes: then
         nobody can go on from a position in it. Without ``continue_from``, open episodes that dead
         writers left are salvaged first, as truncated.
+
+        A committed episode survives ``kill -9``; with ``durability="fsync"`` also a power cut: a
+        commit then waits for the device, which takes milliseconds. ``sync_episodes`` and
+        ``sync_seconds`` let episodes wait for each other: the device has them as soon as so many
+        wait, or when one ends later than that after the oldest of them, and after ``sync()``.
         """
         from storage.problems import require_whole
         from storage.salvage import salvage
@@ -236,6 +267,7 @@ class Store:
             capacity_for,
             default_row_budget,
             is_count,
+            sync_rule,
         )
 
         self.require_writable("a writer")
@@ -260,6 +292,7 @@ class Store:
             publish_interval=publish_interval,
             nonfinite=nonfinite,
             seal=seal,
+            sync=sync_rule(durability, sync_episodes, sync_seconds),
         )
         if continue_from is None:
             salvage(self)
@@ -302,6 +335,7 @@ class Store:
         discount: float = 0.995,
         reward_scale: float = 1.0,
         far_bound: float = 5.0,
+        page_limit: int | None = None,
     ) -> ReplayView:
         """A replay view of the newest ``window`` steps; see storage.replay.ReplayView.
 
@@ -332,11 +366,11 @@ class Store:
             discount=discount,
             reward_scale=reward_scale,
             far_bound=far_bound,
+            page_limit=page_limit,
         )
 
     def close(self) -> None:
         """Let go of all maps that nothing else uses; may be called twice."""
-        page_limit: int | None = None,
         self._mapped.clear()
 
     def __repr__(self) -> str:
@@ -353,4 +387,3 @@ class Store:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
-            page_limit=page_limit,

@@ -236,7 +236,7 @@ class Writer:
         return self._line(lane).open_episode()
 
     def open_rows(self, lane: int) -> dict[str, np.ndarray[Any, Any]]:
-        """Copies of the observations (steps + 1) and actions (steps) of the open episode, by leaf.
+        """Copies of the open episode's observations (steps + 1), actions and rewards, by column.
 
         Stacks of frames come as the environment showed them. From all this and its seed an
         environment is brought back to where it was. Empty when nothing is open.
@@ -249,7 +249,7 @@ class Writer:
             leaf.name: schema.shown(arrays[leaf.name][line.start : line.row + 1].copy())
             for leaf in schema.observation
         }
-        names = (leaf.name for leaf in schema.action)
+        names = ("reward", *(leaf.name for leaf in schema.action))
         return seen | {name: arrays[name][line.start : line.row].copy() for name in names}
 
     @property
@@ -267,15 +267,6 @@ class Writer:
         return capture(
             settings.store_uuid, settings.run, self._lanes, segments, self._first_segment
         )
-
-    @property
-    def segments(self) -> tuple[int, ...]:
-        """Ids of the segments that a position would name."""
-        return tuple(sorted(self._committer.segments(self._lanes)))
-
-    def forget(self, segments: Iterable[int]) -> None:
-        """Leave sealed segments out of later positions, because they are dropped."""
-        self._committer.forget(segments)
 
     def sync(self) -> None:
         """With ``durability="fsync"``, return when the device has all rows and records.

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
+from storage.checksum import extend_crc32c
 from storage.errors import CheckpointError
 from storage.lane import Lane
 from storage.layout import StorePaths
-from storage.lock import next_segment
 from storage.open_episode import OpenEpisodeNote, write_note
-from storage.position import LanePosition, OpenPosition, StorePosition
+from storage.position import LanePosition, OpenPosition, SegmentPosition, StorePosition
 from storage.schema import Schema
 from storage.segment_writer import SegmentWriter
+from storage.syncing import SyncRule
 
 __all__ = ["capture", "restore"]
 
@@ -20,28 +23,53 @@ def _capture_lane(line: Lane) -> LanePosition:
     opened = None
     if line.is_open:
         steps = line.row - line.start
-        opened = OpenPosition(line.start, steps, line.seed, line.lane_episode, line.begin_time)
+        checksum = _open_checksum(line)
+        opened = OpenPosition(
+            line.start, steps, line.seed, line.lane_episode, line.begin_time, checksum
+        )
     if line.segment is None:
         return LanePosition(None, 0, 0, line.next_episode, opened)
     segment = line.segment
     return LanePosition(segment.id, segment.sequence, segment.rows, line.next_episode, opened)
 
 
+def _open_checksum(line: Lane) -> int:
+    """CRC32C over the open episode's whole rows and the observation after them."""
+    segment, checksum = line.bound(), 0
+    seen = {leaf.name for leaf in line.schema.observation}
+    for name, array in segment.arrays.items():
+        rows = array[line.start : line.row + (name in seen)]
+        checksum = extend_crc32c(checksum, np.ascontiguousarray(rows).tobytes())
+    return checksum
+
+
 def capture(
-    paths: StorePaths, store_uuid: str, run: str, lanes: Sequence[Lane], segments: Mapping[int, int]
+    store_uuid: str,
+    run: str,
+    lanes: Sequence[Lane],
+    segments: Mapping[int, SegmentPosition],
+    first_segment: int,
 ) -> StorePosition:
-    """The position of all lanes; every pending commit must have been settled."""
+    """The position of all lanes; every pending commit must have been settled.
+
+    ``first_segment`` is an id that no segment of the writer is below. Takes time by the open
+    episodes and the number of segments, whatever the store holds.
+    """
     return StorePosition(
         store_uuid=store_uuid,
         run=run,
         lanes=tuple(map(_capture_lane, lanes)),
-        segments=tuple(sorted(segments.items())),
-        next_segment=next_segment(paths),
+        segments=tuple(segments[segment] for segment in sorted(segments)),
+        next_segment=max([first_segment, *(segment + 1 for segment in segments)]),
     )
 
 
 def restore(
-    paths: StorePaths, schema: Schema, lanes: Sequence[Lane], position: StorePosition
+    paths: StorePaths,
+    schema: Schema,
+    lanes: Sequence[Lane],
+    position: StorePosition,
+    sync: SyncRule | None,
 ) -> None:
     """Take up the position's segments and open episodes; on an error, none is held."""
     if len(lanes) != len(position.lanes):
@@ -51,7 +79,7 @@ def restore(
         )
     try:
         for line, kept in zip(lanes, position.lanes, strict=True):
-            _restore_lane(paths, schema, line, kept)
+            _restore_lane(paths, schema, line, kept, sync)
     except BaseException:
         for line in lanes:
             if line.segment is not None:
@@ -60,11 +88,13 @@ def restore(
         raise
 
 
-def _restore_lane(paths: StorePaths, schema: Schema, line: Lane, kept: LanePosition) -> None:
+def _restore_lane(
+    paths: StorePaths, schema: Schema, line: Lane, kept: LanePosition, sync: SyncRule | None
+) -> None:
     line.next_free = kept.next_episode
     if kept.segment is None:
         return
-    segment = SegmentWriter.open(paths, schema, kept.segment)
+    segment = SegmentWriter.open(paths, schema, kept.segment, sync)
     line.bind(segment)
     if (segment.sequence, segment.rows) != (kept.sequence, kept.rows):
         raise CheckpointError(
@@ -79,3 +109,10 @@ def _restore_lane(paths: StorePaths, schema: Schema, line: Lane, kept: LanePosit
         line.allocated = segment.allocated
         write_note(paths.open_episode(segment.id), note)
         line.resume(note, kept.open.steps)
+        if _open_checksum(line) != kept.open.checksum:
+            raise CheckpointError(
+                f"the {kept.open.steps:,} rows of the open episode in segment {kept.segment} of "
+                f"{paths.root} are not those that the position names: they were changed, or lost "
+                "when the machine went down. Go on from an older checkpoint, or start a new run"
+            )
+    segment.vouch()

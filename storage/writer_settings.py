@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 from storage.errors import ConfigError
 from storage.layout import DEFAULT_CAPACITY, INNER_ROWS, LARGEST_CAPACITY
+from storage.syncing import Durability, SyncRule
 
-__all__ = ["Nonfinite", "WriterSettings", "capacity_for", "default_row_budget", "is_count"]
+__all__ = [
+    "Nonfinite",
+    "WriterSettings",
+    "capacity_for",
+    "default_row_budget",
+    "is_count",
+    "sync_rule",
+]
 
 _LARGEST_CAPACITY = 2**22
 Nonfinite = Literal["refuse", "end_episode"]
@@ -29,6 +38,24 @@ class WriterSettings:
     nonfinite: Nonfinite
     seal: bool = False
     """Closing seals the segments, because nobody will go on with them."""
+    sync: SyncRule | None = None
+    """When commits are brought to the device; None leaves that to the kernel."""
+
+
+def sync_rule(durability: Durability, episodes: int, seconds: float) -> SyncRule | None:
+    """The rule that a writer's settings ask for; ConfigError for settings that cannot be."""
+    if durability not in ("process", "fsync"):
+        raise ConfigError(f"durability={durability!r}: choose 'process' or 'fsync'")
+    if not is_count(episodes) or not 0 <= seconds < math.inf:
+        raise ConfigError(
+            f"sync_episodes={episodes!r}, sync_seconds={seconds!r}: give a whole number from 1 and "
+            "a number of seconds from 0"
+        )
+    if durability == "fsync":
+        return SyncRule(episodes, seconds)
+    if (episodes, seconds) != (1, 0.0):
+        raise ConfigError("sync_episodes and sync_seconds are settings of durability='fsync'")
+    return None
 
 
 def _power_of_two(value: int) -> int:

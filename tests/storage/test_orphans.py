@@ -136,7 +136,7 @@ def test_what_came_after_is_kept_among_the_orphans(tmp_path: Path) -> None:
     storage.rewind(store, position, "run")
     assert store.n_episodes < before
     kept = {info.id: info.rows for info in store.segments}
-    assert set(kept) == {segment for segment, _ in position.segments}
+    assert set(kept) == {each.id for each in position.segments}
     for folder in store.paths.orphans.iterdir():
         segment = int(folder.name[:6])
         if (folder / "orphan.json").exists():
@@ -160,7 +160,7 @@ def test_caches_of_rows_that_are_no_more_are_reset(tmp_path: Path) -> None:
         overlay.segment(info.id, info.rows).array("value")[:] = 5
         overlay.publish(info.id, info.rows)
     overlay.close()
-    gone = {i.id for i in store.segments} - {segment for segment, _ in position.segments}
+    gone = {i.id for i in store.segments} - {each.id for each in position.segments}
     storage.rewind(store, position, "run")
     again = store.overlay("main")
     for lane in position.lanes:

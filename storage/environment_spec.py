@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from storage.errors import CorruptStoreError
 from storage.spaces import space_from_json, space_to_json
 
 if TYPE_CHECKING:
@@ -63,15 +64,32 @@ class EnvironmentSpec:
 
     @classmethod
     def from_json(cls, described: Mapping[str, Any]) -> EnvironmentSpec:
-        """The description that ``to_json`` gave."""
+        """The description that ``to_json`` gave; raises CorruptStoreError for any other.
+
+        Nothing that it names is imported or made, but for the spaces.
+        """
+        name, limit = described["id"], described["max_episode_steps"]
+        kwargs, wrappers = described["kwargs"], described["wrappers"]
+        if not (isinstance(name, str) and 0 < len(name) <= 1000 and name.isprintable()):
+            raise _wrong("id", "a name of up to 1,000 characters that can be printed")
+        if not (isinstance(kwargs, dict) and isinstance(wrappers, list)):
+            raise _wrong("kwargs or wrappers", "an object and a list")
+        if limit is not None and not (type(limit) is int and 0 < limit < 2**63):
+            raise _wrong("max_episode_steps", "a number from 1, or null")
         return cls(
-            id=described["id"],
-            observation_space=space_from_json(described["observation_space"]),
-            action_space=space_from_json(described["action_space"]),
-            kwargs=dict(described["kwargs"]),
-            wrappers=list(described["wrappers"]),
-            max_episode_steps=described["max_episode_steps"],
+            id=name,
+            observation_space=space_from_json(described["observation_space"], "observation"),
+            action_space=space_from_json(described["action_space"], "action"),
+            kwargs=dict(kwargs),
+            wrappers=list(wrappers),
+            max_episode_steps=limit,
         )
+
+
+def _wrong(field: str, wanted: str) -> CorruptStoreError:
+    return CorruptStoreError(
+        f"the environment's {field} is not {wanted}; restore the metadata from a copy"
+    )
 
 
 def _plain(value: Any) -> Any:

@@ -22,7 +22,7 @@ _PADDINGS = (None, "zero", "repeat")
 
 def check_stack_settings(frame_stack: int | None, padding: str | None) -> None:
     """Raise ConfigError for a number of frames or a padding that cannot be."""
-    if frame_stack is not None and frame_stack < 1:
+    if frame_stack is not None and (type(frame_stack) is not int or frame_stack < 1):
         raise ConfigError(f"frame_stack={frame_stack}: give the number of stacked frames, from 1")
     if padding not in _PADDINGS:
         raise ConfigError(f"first_stack_padding={padding!r}: choose 'zero', 'repeat' or None")

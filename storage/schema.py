@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -11,6 +12,7 @@ import numpy as np
 
 from storage.errors import ConfigError, CorruptStoreError, UnsupportedSpaceError
 from storage.frame_stack import check_stack_settings, check_stacked, stacks_of
+from storage.space_checks import DTYPE_BYTES, LARGEST_ROW, MOST_COLUMNS, is_shape
 from storage.spaces import Leaf, flatten_space, is_box, little_endian, probabilities
 
 if TYPE_CHECKING:
@@ -134,18 +136,28 @@ class Schema:
     ) -> Schema:
         """The schema of a store with these spaces that ``to_json`` described.
 
-        Raises CorruptStoreError when the columns described are not those that follow from it.
+        Raises CorruptStoreError when the columns described are not those that follow from it, and
+        another SharpwaveError where no schema has such settings.
         """
+        columns, info = described["columns"], described["info"]
+        if max(len(columns), len(info)) > MOST_COLUMNS or not all(
+            _is_described(each) for listed in (columns, info) for each in listed
+        ):
+            raise CorruptStoreError(
+                f"there are more than {MOST_COLUMNS:,} columns, or one is not described by its "
+                "name, dtype and shape; restore the store's metadata from a copy"
+            )
         schema = make_schema(
             observation,
             action,
-            behaviour=described["behaviour_family"],
-            info={key: (dtype, tuple(shape)) for key, dtype, shape in described["info"]},
+            behaviour=_text(described["behaviour_family"]),
+            info={key: (dtype, tuple(shape)) for key, dtype, shape in info},
             frame_stack=described["frame_stack"],
             first_stack_padding=described["first_stack_padding"],
             life_loss=described["life_loss"],
         )
-        written = [Column.from_json(column) for column in described["columns"]]
+        check_names(schema)
+        written = [Column.from_json(column) for column in columns]
         for column, derived in zip_longest(written, schema.columns):
             if column != derived:
                 raise CorruptStoreError(
@@ -153,6 +165,19 @@ class Schema:
                     f"{derived}; restore the store's metadata from a copy"
                 )
         return schema
+
+
+def _is_described(column: Any) -> bool:
+    """Whether a JSON value is [name, dtype, row shape] of a column."""
+    if not isinstance(column, list) or len(column) != 3:
+        return False
+    name, dtype, shape = column
+    return isinstance(name, str) and _text(dtype) in DTYPE_BYTES and (is_shape(shape) or not shape)
+
+
+def _text(value: Any) -> str:
+    """A JSON value that must be text; any other is none that is known."""
+    return value if isinstance(value, str) else f"({type(value).__name__})"
 
 
 def _family(action: tuple[Leaf, ...], asked: str | None) -> BehaviourFamily:
@@ -186,7 +211,7 @@ def _info_key(key: str, kind: Any) -> InfoKey:
     dtype, shape = kind if isinstance(kind, tuple) else (kind, ())
     resolved = little_endian(dtype)
     usable = key and not set(key) & set("./\\\0")
-    if not usable or resolved.kind not in "biuf" or 0 in shape:
+    if not usable or resolved.name not in DTYPE_BYTES or 0 in shape:
         raise ConfigError(
             f"info key {key!r} of dtype {resolved} and shape {shape} cannot be a column: give a "
             "name without dots and slashes and a dtype of numbers, or (dtype, shape)"
@@ -222,12 +247,43 @@ def check_names(schema: Schema) -> None:
     """Raise UnsupportedSpaceError for a column whose name a file system may not take."""
     for column in schema.columns:
         size = len(column.name.encode(errors="surrogatepass"))
+        if not column.name.isprintable():
+            raise UnsupportedSpaceError(
+                f"the column {column.name[:60]!r} has characters in its name that cannot be "
+                "printed; rename the key of the space or info in a wrapper"
+            )
         if size > _LONGEST_NAME:
             raise UnsupportedSpaceError(
                 f"the column {column.name[:60]!r}… has a name of {size} bytes; columns are folders "
                 f"whose names hold at most {_LONGEST_NAME} here. Use shorter keys in the space or "
                 "info, or rename them in a wrapper."
             )
+
+
+def _check_size(
+    observation: tuple[Leaf, ...], action: tuple[Leaf, ...], columns: list[Column]
+) -> None:
+    """Raise UnsupportedSpaceError for more columns, or a longer row, than a store takes."""
+    sizes = {column.name: _bytes(column.dtype, column.shape) for column in columns}
+    parts = (observation, action)
+    shown = [sum(_bytes(leaf.dtype, leaf.shape) for leaf in leaves) for leaves in parts]
+    if len(columns) > MOST_COLUMNS:
+        raise UnsupportedSpaceError(
+            f"the spaces and info keys make {len(columns):,} columns, and a store has "
+            f"{MOST_COLUMNS:,} at most; put numbers of one kind into one array in a wrapper"
+        )
+    if max(sum(sizes.values()), *shown) > LARGEST_ROW:
+        largest = max(sizes, key=lambda name: sizes[name])
+        raise UnsupportedSpaceError(
+            f"a row takes {sum(sizes.values()):,} bytes, and a store's at most {LARGEST_ROW:,}; "
+            f"{largest!r} has most of them, {sizes[largest]:,}. Show less in a wrapper"
+            + (", or say behaviour='unknown'" if largest == "behaviour" else "")
+        )
+
+
+def _bytes(dtype: np.dtype[Any], shape: tuple[int, ...]) -> int:
+    """Bytes of a row, however many."""
+    return dtype.itemsize * math.prod(int(size) for size in shape)
 
 
 def make_schema(
@@ -248,6 +304,8 @@ def make_schema(
     must stack that many frames on its first axis. Raises UnsupportedSpaceError or ConfigError.
     """
     check_stack_settings(frame_stack, first_stack_padding)
+    if not isinstance(life_loss, bool):
+        raise ConfigError(f"life_loss={life_loss!r}: give True or False")
     observation = flatten_space(observation_space, "observation")
     if frame_stack is not None:
         check_stacked(observation, frame_stack)
@@ -261,6 +319,7 @@ def make_schema(
     if life_loss:
         columns.append(Column("life_lost", np.dtype("?")))
     columns += [column for item in kept for column in item.columns]
+    _check_size(observation, action, columns)
     return Schema(
         columns=tuple(columns),
         observation=observation,

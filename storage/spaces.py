@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from storage.errors import CorruptStoreError, SchemaMismatchError, UnsupportedSpaceError
+from storage.space_checks import DTYPE_BYTES, check_space
 
 if TYPE_CHECKING:
     from gymnasium import Space
@@ -31,13 +32,6 @@ __all__ = [
 ]
 
 _SUPPORTED = "Box, Discrete, MultiDiscrete, MultiBinary, and Dict or Tuple of these"
-_DTYPES = frozenset(
-    ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
-) | {
-    "float16",
-    "float32",
-    "float64",
-}
 
 
 def little_endian(dtype: Any) -> np.dtype[Any]:
@@ -80,7 +74,7 @@ def _refuse(space: object, name: str, reason: str) -> UnsupportedSpaceError:
 
 
 def _check_leaf(leaf: Leaf) -> Leaf:
-    if leaf.dtype.name not in _DTYPES:
+    if leaf.dtype.name not in DTYPE_BYTES:
         raise _refuse(leaf.space, leaf.name, f"dtype {leaf.dtype} has no Zarr data type")
     if leaf.size == 0:
         raise _refuse(leaf.space, leaf.name, f"shape {leaf.shape} holds no numbers")
@@ -163,7 +157,7 @@ def probabilities(leaf: Leaf) -> int:
     if isinstance(leaf.space, spaces.Discrete):
         return int(leaf.space.n)
     if isinstance(leaf.space, spaces.MultiDiscrete):
-        return int(leaf.space.nvec.sum())
+        return sum(leaf.space.nvec.reshape(-1).tolist())  # of any size: an int64 would wrap
     return 2 * leaf.size
 
 
@@ -232,29 +226,39 @@ def space_to_json(space: Space[Any]) -> dict[str, Any]:
     return described
 
 
-def space_from_json(described: Mapping[str, Any]) -> Space[Any]:
-    """The space that ``space_to_json`` described; raises CorruptStoreError for anything else."""
+def space_from_json(described: Mapping[str, Any], name: str = "space") -> Space[Any]:
+    """The space that ``space_to_json`` described; raises CorruptStoreError for anything else.
+
+    ``name`` is what an error calls it.
+    """
+    check_space(described, name)
+    try:
+        return _space(described)
+    except (ValueError, TypeError, OverflowError, AssertionError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise CorruptStoreError(
+            f"the space described at {name!r} cannot be made ({reason}); restore the store's "
+            "metadata from a copy"
+        ) from error
+
+
+def _space(described: Mapping[str, Any]) -> Space[Any]:
     from gymnasium import spaces
 
-    kind = described.get("type")
+    kind = described["type"]
     if kind == "Dict":
-        return spaces.Dict({key: space_from_json(child) for key, child in described["spaces"]})
+        return spaces.Dict({key: _space(child) for key, child in described["spaces"]})
     if kind == "Tuple":
-        return spaces.Tuple([space_from_json(child) for child in described["spaces"]])
+        return spaces.Tuple([_space(child) for child in described["spaces"]])
     if kind == "MultiBinary":
         return spaces.MultiBinary(described["n"])
-    dtype: Any = np.dtype(described.get("dtype", "float32"))
-    if kind == "Box":
-        shape = tuple(described["shape"])
-        low = _array_from_json(described["low"], dtype, shape)
-        high = _array_from_json(described["high"], dtype, shape)
-        return spaces.Box(low, high, shape, dtype.type)
+    dtype: Any = np.dtype(described["dtype"])
     if kind == "Discrete":
         return spaces.Discrete(described["n"], start=described["start"], dtype=dtype.type)
     if kind == "MultiDiscrete":
         start = np.array(described["start"], dtype=dtype)
         return spaces.MultiDiscrete(described["nvec"], dtype=dtype.type, start=start)
-    raise CorruptStoreError(
-        f"the store describes a space of type {kind!r}; known are {_SUPPORTED}. It was written by "
-        "something else, or its metadata was edited."
-    )
+    shape = tuple(described["shape"])
+    low = _array_from_json(described["low"], dtype, shape)
+    high = _array_from_json(described["high"], dtype, shape)
+    return spaces.Box(low, high, shape, dtype.type)

@@ -15,8 +15,12 @@ import numpy.typing as npt
 import storage
 from pipeline.metric_columns import read_columns
 from pipeline.run_folder import RunFolder
+from storage.log_record import RECORD
+from storage.retention import dropped_records
 
 __all__ = ["LearningCurve", "Numbers", "read_learning_curve", "running_mean"]
+
+_FACTS = ["end_time", "length", "return"]
 
 Numbers = npt.NDArray[np.float64]
 
@@ -127,18 +131,21 @@ def _settings(run: RunFolder) -> dict[str, Any]:
 
 
 def _episodes(path: Path, name: Any) -> tuple[Numbers, Numbers]:
-    """Ends and returns of the run's own episodes, whoever else wrote into its store."""
+    """Ends and returns of the run's own episodes, whoever else wrote into its store.
+
+    Those of segments that the run has dropped since are known by their tables.
+    """
     if not path.is_dir():
         return _none(), _none()
     store = storage.open(path)
     try:
         own = [each for each in store.segments if name is None or each.run == str(name)]
-        parts = [store.records(segment.id) for segment in own]
+        parts = [store.records(segment.id)[_FACTS] for segment in own]
+        dropped = dropped_records(store.paths)
     finally:
         store.close()
-    if not any(len(part) for part in parts):
-        return _none(), _none()
-    records = np.concatenate(parts)
+    parts += [each[_FACTS] for run, each in dropped if name is None or run == str(name)]
+    records = np.concatenate([np.empty(0, RECORD)[_FACTS], *parts])
     records = records[np.argsort(records["end_time"], kind="stable")]
     return np.cumsum(records["length"], dtype=np.float64), records["return"].astype(np.float64)
 

@@ -11,15 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.summary_overlay import OverlaySummary, readable_segments, summarize_overlays
-from storage.log_record import RECORD
 from storage.layout import FORMAT_VERSION, BehaviourKind, Ending, RowKind
+from storage.log_record import RECORD
+from storage.retention import dropped_records
 
 if TYPE_CHECKING:
     from pipeline.stored_run import StoredRun
     from storage import Store
     from storage.segment import SegmentInfo
 
-__all__ = ["SegmentSummary", "Spread", "StoreSummary", "disk_use", "summarize"]
+__all__ = ["DroppedSummary", "SegmentSummary", "Spread", "StoreSummary", "disk_use", "summarize"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,15 @@ class SegmentSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class DroppedSummary:
+    """What retention dropped: the episodes are known, their steps are gone."""
+
+    segments: int
+    episodes: int
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
 class StoreSummary:
     """Everything `sharpwave inspect` tells; `to_json` gives the same as plain types."""
 
@@ -79,7 +89,9 @@ class StoreSummary:
     steps: int
     episodes: int
     rows: int
+    dropped: DroppedSummary
     returns: Spread | None
+    """Over all episodes ever, of dropped segments, too; so are `lengths` and `endings`."""
     lengths: Spread | None
     endings: dict[str, int]
     segments: list[SegmentSummary]
@@ -97,7 +109,8 @@ def summarize(
     store: Store, learner: StoredRun | None = None, *, top: int = 10, alpha: float | None = None
 ) -> StoreSummary:
     """Reads `store`'s logs and overlays; see `summarize_overlays` for the other arguments."""
-    records = _by_time([store.records(segment.id) for segment in store.segments])
+    dropped = [records for _, records in dropped_records(store.paths)]
+    records = _by_time([*dropped, *(store.records(segment.id) for segment in store.segments)])
     return StoreSummary(
         path=str(store.path),
         uuid=str(store.uuid),
@@ -112,6 +125,11 @@ def summarize(
         steps=store.n_steps,
         episodes=store.n_episodes,
         rows=store.n_rows,
+        dropped=DroppedSummary(
+            segments=len(dropped),
+            episodes=sum(map(len, dropped)),
+            steps=sum(int(each["length"].sum()) for each in dropped),
+        ),
         returns=Spread.of(records["return"]),
         lengths=Spread.of(records["length"]),
         endings={e.name.lower(): int((records["ending"] == e).sum()) for e in Ending},

@@ -51,6 +51,14 @@ def _print_head(summary: StoreSummary, console: Console) -> None:
         f"{_count(len(summary.segments), 'segment')}",
         console,
     )
+    if summary.dropped.segments:
+        dropped = summary.dropped
+        _print_line(
+            f"dropped: {_count(dropped.segments, 'segment')}, "
+            f"{_count(dropped.episodes, 'episode')}, {_count(dropped.steps, 'step')}; the "
+            "episodes count in the table below",
+            console,
+        )
     if drawn:
         _print_list("actions by behaviour:", drawn, console)
 

@@ -13,13 +13,16 @@ import os
 import shutil
 from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from storage.commit_log import CommitLog
 from storage.episode_table import write_episode_table
 from storage.errors import SegmentLockedError, WriterStateError
-from storage.layout import StorePaths, segment_id, segment_name
+from storage.layout import Ending, StorePaths, segment_id, segment_name
 from storage.lock import SegmentLock
+from storage.log_record import RECORD
 from storage.segment import header_of
 
 if TYPE_CHECKING:
@@ -32,6 +35,7 @@ __all__ = [
     "drop",
     "droppable",
     "dropped_episodes",
+    "dropped_records",
     "dropped_table",
     "finish_drops",
     "is_dropped",
@@ -106,19 +110,17 @@ def is_dropped(paths: StorePaths, segment: int) -> bool:
     return dropped_table(paths, segment).exists() and not paths.log(segment).exists()
 
 
-def dropped_episodes(paths: StorePaths, segments: Collection[int] | None = None) -> list[pa.Table]:
-    """The episode tables of dropped segments, one each, by id; columns as ``Store.episodes``.
+def dropped_episodes(paths: StorePaths) -> list[pa.Table]:
+    """The episode tables of dropped segments, one each, by id; columns as ``Store.episodes``."""
+    return [_read_table(dropped_table(paths, segment)) for segment in _dropped(paths)]
 
-    ``segments`` are those to read (default: all).
+
+def dropped_records(paths: StorePaths) -> list[tuple[str, np.ndarray[Any, Any]]]:
+    """The run and the episodes (dtype RECORD) of every dropped segment, by id.
+
+    Their ``sequence`` is 0, which tables do not hold.
     """
-    import pyarrow as pa
-
-    tables = []
-    for segment in _dropped(paths):
-        if segments is None or segment in segments:
-            with pa.memory_map(os.fspath(dropped_table(paths, segment))) as file:
-                tables.append(pa.ipc.open_file(file).read_all())
-    return tables
+    return [(_run_of(table), _records_of(table)) for table in dropped_episodes(paths)]
 
 
 def orphan_dropped(paths: StorePaths, run: str, next_segment: int) -> None:
@@ -127,7 +129,7 @@ def orphan_dropped(paths: StorePaths, run: str, next_segment: int) -> None:
     For a rewind to a position that is older than these segments; their ids are free again.
     """
     for segment in _dropped(paths):
-        if segment < next_segment or _run_of(paths, segment) != run:
+        if segment < next_segment or _run_of(_read_table(dropped_table(paths, segment))) != run:
             continue
         lock = SegmentLock.acquire(paths, segment)
         try:
@@ -142,9 +144,28 @@ def _dropped(paths: StorePaths) -> list[int]:
     return sorted(each for each in found if each is not None and not paths.log(each).exists())
 
 
-def _run_of(paths: StorePaths, segment: int) -> str:
-    runs = dropped_episodes(paths, {segment})[0]["run"]
-    return str(runs[0].as_py()) if len(runs) else ""
+def _read_table(file: Path) -> pa.Table:
+    import pyarrow as pa
+
+    with pa.memory_map(os.fspath(file)) as source:
+        return pa.ipc.open_file(source).read_all()
+
+
+def _run_of(table: pa.Table) -> str:
+    return str(table["run"][0].as_py()) if len(table) else ""
+
+
+def _records_of(table: pa.Table) -> np.ndarray[Any, Any]:
+    records = np.zeros(len(table), RECORD)
+    for name in set(records.dtype.names or ()).intersection(table.column_names) - {"ending"}:
+        column = table[name]
+        if name.endswith("_time"):
+            column = column.cast("int64")
+        records[name] = column.fill_null(0).to_numpy()
+    records["seed_known"] = table["seed"].is_valid().to_numpy()
+    codes = {ending.name.lower(): ending for ending in Ending}
+    records["ending"] = [codes[name] for name in table["ending"].to_pylist()]
+    return records
 
 
 def _free_folder(parent: Path, name: str) -> Path:
@@ -200,8 +221,7 @@ def _is_whole(table: Path, episodes: int) -> bool:
     import pyarrow as pa
 
     try:
-        with pa.memory_map(os.fspath(table)) as file:
-            return int(pa.ipc.open_file(file).read_all().num_rows) == episodes
+        return len(_read_table(table)) == episodes
     except (OSError, pa.ArrowInvalid):
         return False
 
@@ -209,7 +229,11 @@ def _is_whole(table: Path, episodes: int) -> bool:
 def _move_rest(paths: StorePaths, segment: int, folder: Path) -> None:
     """Everything of a segment but its log, then away with it."""
     name = segment_name(segment)
-    overlays = {f"overlay.{each.stem}": each / name for each in paths.overlays.glob("*.zarr")}
+    overlays = {
+        f"overlay.{each.stem}": each / name
+        for each in paths.overlays.glob("*.zarr")
+        if not each.is_symlink()
+    }
     parts = {
         "steps": paths.segment(segment),
         "open": paths.open_episode(segment),

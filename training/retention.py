@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-import torch
 from lightning.pytorch.callbacks import Callback
 
+from storage.errors import CheckpointError
 from storage.retention import drop, droppable
+from training.checkpoint import named_segments
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from training.online_experience import OnlineExperience
 
-__all__ = ["DropSegments", "named_segments"]
+__all__ = ["DropSegments"]
 
 _logger = logging.getLogger(__name__)
 
@@ -59,14 +60,14 @@ class DropSegments(Callback):
         self._dropped_at = _stamp(self._folder / "last.ckpt")
         if self._dropped_at is None:
             return  # without a checkpoint nobody knows what the next one will name
-        pinned = self._pinned(type(experience).__qualname__)
+        pinned = self._pinned()
         if pinned is None:
             return
         store, run = experience.store, experience.config.name
         store.refresh()
         drop(store, droppable(store, experience.view.needed_segments(), pinned, run))
 
-    def _pinned(self, key: str) -> set[int] | None:
+    def _pinned(self) -> set[int] | None:
         """What the checkpoints name; None where one of them cannot be read."""
         pinned: set[int] = set()
         for file in sorted(self._folder.glob("*.ckpt")):
@@ -75,26 +76,12 @@ class DropSegments(Callback):
                 continue
             if self._named.get(file, (None, set()))[0] != stamp:
                 try:
-                    self._named[file] = stamp, named_segments(file, key)
-                except Exception as error:  # torch's unpickler raises anything
-                    _logger.warning("nothing is dropped: %s cannot be read (%r)", file, error)
+                    self._named[file] = stamp, named_segments(file)
+                except CheckpointError as error:
+                    _logger.warning("no segment is dropped: %s", error)
                     return None
             pinned |= self._named[file][1]
         return pinned
-
-
-def named_segments(checkpoint: Path, key: str) -> set[int]:
-    """Segments that a checkpoint's position or window names; reads little of the file.
-
-    ``key`` is where the experience's state is: the name of its class.
-    """
-    content = torch.load(checkpoint, map_location="cpu", weights_only=True, mmap=True)
-    state = content.get(key)
-    if not state:
-        return set()
-    position, episodes = state["position"], state["view"]["episodes"]
-    lanes = {lane["segment"] for lane in position["lanes"] if lane["segment"] is not None}
-    return lanes | {int(each[0]) for each in position["segments"]} | set(episodes[:, 0].tolist())
 
 
 def _experience(trainer: lightning.Trainer) -> OnlineExperience:

@@ -243,7 +243,7 @@ def test_positions_leave_out_what_is_not_retained(tmp_path: Path) -> None:
     writer.retain({2})
     position = writer.position()
     written = position.lanes[0].segment
-    assert [each[0] for each in position.segments] == sorted({2, written})
+    assert [each.id for each in position.segments] == sorted({2, written})
     writer.abandon(0)
     writer.close()
     drop(store, [0, 1])

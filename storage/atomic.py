@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from storage.containment import open_regular
 from storage.errors import DiskFullError
 
 __all__ = ["append_all", "disk_full_as_error", "free_bytes", "write_atomic"]
@@ -48,7 +49,8 @@ def write_atomic(path: Path, data: bytes, staging: Path) -> None:
     temporary = staging / f"{path.name}.{os.getpid()}.{next(_serial)}"
     with disk_full_as_error(path, len(data)):
         try:
-            temporary.write_bytes(data)
+            with open(temporary, "wb", opener=open_regular) as file:
+                file.write(data)
             temporary.replace(path)
         except BaseException:
             temporary.unlink(missing_ok=True)

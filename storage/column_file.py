@@ -16,6 +16,7 @@ import numpy as np
 
 from storage.atomic import disk_full_as_error
 from storage.checksum import crc32c
+from storage.containment import open_regular, require_regular
 from storage.errors import CorruptStoreError
 from storage.layout import INNER_ROWS, align_up, data_offset
 from storage.mapping import map_file
@@ -72,7 +73,7 @@ class ColumnFile:
         after = self.size(rows)
         if after <= before:
             return
-        descriptor = os.open(self.path, os.O_RDWR)
+        descriptor = open_regular(self.path, os.O_RDWR)
         try:
             with disk_full_as_error(self.path, after - before):
                 try:
@@ -87,7 +88,11 @@ class ColumnFile:
         """Give back what lies above the inner chunk that holds row ``rows - 1``."""
         size = self.size(align_up(rows, INNER_ROWS))
         if self.path.stat().st_size > size:
-            os.truncate(self.path, size)
+            descriptor = open_regular(self.path, os.O_RDWR)
+            try:
+                os.ftruncate(descriptor, size)
+            finally:
+                os.close(descriptor)
 
     def map(self, rows: int, *, writable: bool) -> np.ndarray[Any, Any]:
         """The column's rows ``[0, rows)``, shape (rows, *row shape), over the file itself.
@@ -100,10 +105,8 @@ class ColumnFile:
 
     def require(self, rows: int) -> None:
         """Raise CorruptStoreError when the file is too short for ``rows`` committed rows."""
-        try:
-            size = self.path.stat().st_size
-        except (FileNotFoundError, NotADirectoryError):
-            size = 0
+        status = require_regular(self.path)
+        size = 0 if status is None else status.st_size
         if size < self.size(rows):
             raise CorruptStoreError(
                 f"{self.path} holds {size:,} bytes, but the commit log counts {rows:,} rows "

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from storage.checksum import crc32c, extend_crc32c
+from storage.containment import open_regular, read_regular
 from storage.errors import CorruptStoreError
 from storage.layout import segment_name
 from storage.log_header import LogHeader
@@ -134,12 +135,12 @@ class CommitLog:
 
     def byte_at(self, sequence: int) -> int:
         """Byte at which the record number ``sequence`` starts."""
-        header, size = LogHeader.decode(self.path.read_bytes(), self.path)
+        header, size = LogHeader.decode(read_regular(self.path), self.path)
         return size + sequence * record_dtype(len(header.columns)).itemsize
 
     def checksum_at(self, sequence: int) -> int:
         """What ``checksum`` was when the log had its first ``sequence`` records."""
-        header, size = LogHeader.decode(data := self.path.read_bytes(), self.path)
+        header, size = LogHeader.decode(data := read_regular(self.path), self.path)
         end = size + sequence * record_dtype(len(header.columns)).itemsize
         raw = np.frombuffer(data[size:end], record_dtype(len(header.columns)))
         return _extended(crc32c(data[:size]), raw)
@@ -154,7 +155,7 @@ class CommitLog:
     def refresh(self) -> bool:
         """Take in new records; True when there were any (or the log was replaced)."""
         taken = self._taken
-        with self.path.open("rb") as file:
+        with open(self.path, "rb", opener=open_regular) as file:
             status = os.fstat(file.fileno())
             replaced = status.st_ino != taken.inode or status.st_size < taken.offset
             if not replaced and status.st_size == taken.offset:
@@ -268,7 +269,7 @@ def log_with_voids(path: Path, ordinals: Iterable[int]) -> bytes:
 
     KeyError for an ordinal that it has no episode of.
     """
-    data = path.read_bytes()
+    data = read_regular(path)
     header, size = LogHeader.decode(data, path)
     dtype = record_dtype(len(header.columns))
     raw = np.frombuffer(data, dtype, count=(len(data) - size) // dtype.itemsize, offset=size)

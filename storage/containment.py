@@ -13,7 +13,14 @@ from pathlib import Path
 from storage.errors import CorruptStoreError
 from storage.layout import StorePaths
 
-__all__ = ["kind_of", "open_regular", "require_folders", "require_inside", "require_regular"]
+__all__ = [
+    "kind_of",
+    "open_regular",
+    "read_regular",
+    "require_folders",
+    "require_inside",
+    "require_regular",
+]
 
 _KINDS = (
     (stat.S_ISLNK, "a symbolic link"),
@@ -83,12 +90,18 @@ def open_regular(path: str | os.PathLike[str], flags: int) -> int:
     return descriptor
 
 
+def read_regular(path: Path) -> bytes:
+    """The content of a regular file; CorruptStoreError for anything else."""
+    with open(path, "rb", opener=open_regular) as file:
+        return file.read()
+
+
 def require_folders(paths: StorePaths) -> None:
     """Raise CorruptStoreError when a folder of the store is a link or no folder at all."""
     for folder in paths.folders():
         try:
             mode = os.lstat(folder).st_mode
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             continue  # an empty one that a copy lost
         if stat.S_ISLNK(mode):
             raise _link(folder)

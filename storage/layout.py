@@ -153,6 +153,11 @@ class StorePaths:
         """The commit log of one segment."""
         return self.logs / f"{segment_name(segment)}.log"
 
+    @property
+    def description(self) -> Path:
+        """A copy of the root metadata, for when that is damaged."""
+        return self.logs / "store.json"
+
     def open_episode(self, segment: int) -> Path:
         """The note about the episode that a segment's writer has open."""
         return self.logs / f"{segment_name(segment)}.open"

@@ -18,6 +18,7 @@ from pathlib import Path
 from weakref import WeakValueDictionary
 
 from storage.atomic import disk_full_as_error
+from storage.containment import open_regular, read_regular
 from storage.errors import DiskFullError, SegmentLockedError
 from storage.layout import StorePaths, segment_id
 
@@ -82,7 +83,7 @@ def same_boot(path: Path) -> bool:
     if held_here(path):
         return True
     try:
-        return _boot_in(path.read_bytes()) == _boot_id()
+        return _boot_in(read_regular(path)) == _boot_id()
     except OSError:
         return False
 
@@ -131,7 +132,7 @@ class SegmentLock:
         if held_here(path):
             raise _locked(path, f"this process, {os.getpid()}")
         with disk_full_as_error(path, 0):
-            file = FileIO(path, "a+")
+            file = FileIO(path, "a+", opener=open_regular)
         return cls(path, segment, file)
 
     @classmethod
@@ -142,7 +143,7 @@ class SegmentLock:
             path = paths.lock(segment)
             try:
                 with disk_full_as_error(path, 0):
-                    file = FileIO(path, "x+")
+                    file = FileIO(path, "x+", opener=open_regular)
             except FileExistsError:
                 segment += 1
                 continue

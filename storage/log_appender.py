@@ -7,6 +7,7 @@ from io import FileIO
 from pathlib import Path
 
 from storage.atomic import append_all
+from storage.containment import open_regular
 from storage.log_record import LogRecord, RecordKind, encode_record
 
 __all__ = ["LogAppender"]
@@ -20,7 +21,7 @@ class LogAppender:
     def __init__(self, path: Path, columns: int) -> None:
         self.path = path
         self._columns = columns
-        self._file = FileIO(path, "r+")
+        self._file = FileIO(path, "r+", opener=open_regular)
 
     def episode(self, record: LogRecord) -> None:
         """Commit an episode. Raises DiskFullError and leaves the log as it was."""

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from storage.containment import open_regular
+
 __all__ = ["drop_pages", "map_file", "sync_pages"]
 
 _PROT_READ = 1
@@ -58,7 +60,7 @@ def map_file(path: Path, length: int, *, writable: bool) -> np.ndarray[Any, np.d
     ``length`` may exceed the file: bytes beyond its end must not be touched until the file has
     grown over them. A read-only map can never be made writable.
     """
-    descriptor = os.open(path, os.O_RDWR if writable else os.O_RDONLY)
+    descriptor = open_regular(path, os.O_RDWR if writable else os.O_RDONLY)
     try:
         address = _map(descriptor, length, writable, path)
     finally:

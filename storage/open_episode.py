@@ -9,6 +9,7 @@ from pathlib import Path
 
 from storage.atomic import disk_full_as_error
 from storage.checksum import crc32c
+from storage.containment import open_regular, read_regular
 
 __all__ = ["OpenEpisodeNote", "create_note", "read_note", "write_note"]
 
@@ -29,8 +30,8 @@ class OpenEpisodeNote:
 
 def create_note(path: Path) -> None:
     """Make the file at its full size, so that later notes need no disk space."""
-    with disk_full_as_error(path, _SIZE):
-        path.write_bytes(bytes(_SIZE))
+    with disk_full_as_error(path, _SIZE), open(path, "wb", opener=open_regular) as file:
+        file.write(bytes(_SIZE))
 
 
 def write_note(path: Path, note: OpenEpisodeNote) -> None:
@@ -38,7 +39,7 @@ def write_note(path: Path, note: OpenEpisodeNote) -> None:
     seed = note.seed or 0
     known = note.seed is not None
     data = _FIELDS.pack(_MAGIC, note.start, seed, known, note.lane_episode, note.begin_time)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+    descriptor = open_regular(path, os.O_WRONLY | os.O_CREAT)
     try:
         os.pwrite(descriptor, data + crc32c(data).to_bytes(4, "little"), 0)
     finally:
@@ -48,7 +49,7 @@ def write_note(path: Path, note: OpenEpisodeNote) -> None:
 def read_note(path: Path) -> OpenEpisodeNote | None:
     """The note, or None when there is no whole one."""
     try:
-        data = path.read_bytes()
+        data = read_regular(path)
     except FileNotFoundError:
         return None
     if len(data) != _SIZE or int.from_bytes(data[-4:], "little") != crc32c(data[:-4]):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import shutil
@@ -12,21 +11,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from storage.atomic import disk_full_as_error, write_atomic
+from storage.atomic import disk_full_as_error
 from storage.environment_spec import EnvironmentSpec
 from storage.errors import (
     ConfigError,
-    CorruptStoreError,
-    FormatVersionError,
     ReadOnlyStoreError,
     SharpwaveError,
     StoreExistsError,
-    StoreNotFoundError,
 )
-from storage.layout import FORMAT_VERSION, StorePaths, segment_id
+from storage.layout import FORMAT_VERSION, StorePaths
+from storage.root_metadata import keep_copy, read_root, write_root
 from storage.schema import Schema, StackPadding, check_names, make_schema
 from storage.store import Mode, Store
-from storage.zarr_metadata import encode, group_document
 
 __all__ = ["create", "open"]
 
@@ -87,27 +83,26 @@ def _build(root: Path, schema: Schema, env_spec: EnvironmentSpec) -> None:
         "environment": env_spec.to_json(),
         "schema": schema.to_json(),
     }
-    metadata = encode(group_document(attributes))
     if os.path.ismount(root):  # a folder that nothing can be renamed over
-        _fill(root, metadata)
+        _fill(root, attributes)
         return
     staged = root.with_name(f".{root.name}.{os.getpid()}.creating")
     try:
         staged.mkdir(parents=True)
-        _fill(staged, metadata)
+        _fill(staged, attributes)
         staged.rename(root)
     except BaseException:
         shutil.rmtree(staged, ignore_errors=True)
         raise
 
 
-def _fill(root: Path, metadata: bytes) -> None:
+def _fill(root: Path, attributes: Mapping[str, Any]) -> None:
     """Make the folders, and last the file that makes a store of them."""
     paths = StorePaths(root)
     try:
         for folder in paths.folders():
             folder.mkdir()
-        write_atomic(paths.steps / "zarr.json", metadata, paths.staging)
+        write_root(paths, attributes)
     except BaseException:
         for folder in paths.folders():
             shutil.rmtree(folder, ignore_errors=True)
@@ -152,15 +147,11 @@ def open(path: str | os.PathLike[str], mode: Mode = "r") -> Store:  # noqa: A001
     if mode not in ("r", "r+"):
         raise ConfigError(f"mode {mode!r}: choose 'r' (read) or 'r+' (read and write)")
     root = Path(path).absolute()
-    attributes = _attributes(root)
+    attributes = read_root(StorePaths(root))
     if mode == "r+":
         _make_writable(StorePaths(root))
-    try:
-        store = Store(root, mode, attributes)
-    except SharpwaveError:
-        raise
-    except (LookupError, TypeError, ValueError, AttributeError, AssertionError) as error:
-        raise _not_a_store(root, f"its schema or environment is broken ({error!r})") from error
+        keep_copy(StorePaths(root))
+    store = Store(root, mode, attributes)
     for problem in store.problems():
         _logger.warning("%s", problem)
     return store
@@ -182,51 +173,3 @@ def _make_writable(paths: StorePaths) -> None:
             f"cannot open {paths.root} for writing ({denied[0]}: {reason}). Read it with mode='r', "
             "or copy it to where it can be written."
         )
-
-
-def _not_a_store(root: Path, why: str) -> CorruptStoreError:
-    metadata = StorePaths(root).steps / "zarr.json"
-    return CorruptStoreError(
-        f"{metadata} does not describe a Sharpwave store: {why}. Restore it from a copy; where "
-        "there is none, that of another store of the same environment and settings tells what it "
-        "must look like (store_uuid is the one that the files in log name)."
-    )
-
-
-def _attributes(root: Path) -> dict[str, Any]:
-    paths = StorePaths(root)
-    metadata = paths.steps / "zarr.json"
-    try:
-        attributes = json.loads(metadata.read_text())["attributes"]
-        version = attributes["format_version"]
-    except (FileNotFoundError, NotADirectoryError):
-        raise StoreNotFoundError(
-            f"{root} is no Sharpwave store: there is no {metadata}. Give the folder that holds "
-            "steps.zarr and log, or make a store with storage.create."
-        ) from None
-    except OSError as error:
-        raise _not_a_store(root, f"it cannot be read ({error.strerror})") from error
-    except (ValueError, LookupError, TypeError):
-        raise _not_a_store(root, "it is not JSON with attributes and a format_version") from None
-    if type(version) is not int or version < 1:
-        raise FormatVersionError(
-            f"{metadata} gives the format version as {version!r}, which is no version; this "
-            f"release reads 1 to {FORMAT_VERSION}. Restore the file from a copy."
-        )
-    if version > FORMAT_VERSION:
-        raise FormatVersionError(
-            f"{root} is of format version {version}; this release reads up to {FORMAT_VERSION}. "
-            "Install a newer Sharpwave."
-        )
-    kinds = {"store_uuid": str, "environment": dict, "schema": dict}
-    missing = [key for key, kind in kinds.items() if not isinstance(attributes.get(key), kind)]
-    if missing:
-        raise _not_a_store(root, f"its attributes lack {', '.join(missing)}")
-    if not paths.logs.is_dir() and any(
-        segment_id(f.name) is not None for f in paths.steps.iterdir()
-    ):
-        raise CorruptStoreError(
-            f"{root} has no folder log, without which nobody knows which rows count; restore it "
-            "from a copy"
-        )
-    return dict(attributes)

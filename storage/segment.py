@@ -9,6 +9,7 @@ import numpy as np
 
 from storage.column_file import ColumnFile
 from storage.commit_log import CommitLog
+from storage.containment import require_inside
 from storage.errors import CorruptStoreError
 from storage.layout import StorePaths
 from storage.log_header import LogHeader
@@ -48,6 +49,7 @@ class MappedSegment:
     def __init__(self, paths: StorePaths, schema: Schema, log: CommitLog) -> None:
         header = header_of(log)
         self.id = header.segment
+        self._root = paths.root
         self._folder = paths.segment(header.segment)
         self._schema = schema
         self._log = log
@@ -84,6 +86,7 @@ class MappedSegment:
         mapped = self._maps.get(name)
         if mapped is None:
             file = self._file(name)
+            require_inside(self._root, file.path)
             file.require(self._log.rows)
             rows = self._log.rows if self._log.sealed else self._capacity
             mapped = file.map(rows, writable=False)

@@ -21,6 +21,7 @@ from storage.atomic import disk_full_as_error, write_atomic
 from storage.checksum import crc32c
 from storage.column_file import ColumnFile
 from storage.commit_log import CommitLog
+from storage.containment import require_inside
 from storage.episode_table import EpisodeRecord, write_episode_table
 from storage.errors import DeviceError, DiskFullError
 from storage.layout import INNER_ROWS, StorePaths, align_up, segment_name
@@ -96,6 +97,7 @@ class SegmentWriter:
             for column in schema.columns
         ]
         for file in self._files:
+            require_inside(paths.root, file.path)
             file.require(self._log.rows)
         self.allocated = min(file.allocated() for file in self._files)
         """Rows that may be stored into."""

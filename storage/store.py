@@ -12,7 +12,7 @@ import numpy as np
 
 from storage.columns import Columns
 from storage.commit_log import CommitLog
-from storage.environment_spec import EnvironmentSpec
+from storage.description import read_description
 from storage.episode import Episode, read_episode
 from storage.episode_table import EpisodeRecord, episode_table
 from storage.errors import (
@@ -27,7 +27,6 @@ from storage.layout import (
 )
 from storage.lock import same_boot
 from storage.position import StorePosition
-from storage.schema import Schema
 from storage.segment import MappedSegment, SegmentInfo, header_of
 
 if TYPE_CHECKING:
@@ -55,10 +54,7 @@ class Store:
         self.paths = StorePaths(root)
         self.mode: Mode = mode
         self.uuid: str = attributes["store_uuid"]
-        self.env_spec = EnvironmentSpec.from_json(attributes["environment"])
-        self.schema = Schema.from_json(
-            attributes["schema"], self.env_spec.observation_space, self.env_spec.action_space
-        )
+        self.env_spec, self.schema = read_description(attributes, self.paths.steps / "zarr.json")
         self.columns = Columns(self.schema, self._mapped_segments)
         """Columns by name: ``store.columns["reward"][a:b]``, rows of all segments in order."""
         self._logs: dict[int, CommitLog] = {}

@@ -13,10 +13,11 @@ from typing import Any, Literal
 import numpy as np
 
 from storage.errors import DeviceError
+from storage.layout import StorePaths
 from storage.log_appender import LogAppender
 from storage.mapping import sync_pages
 
-__all__ = ["Durability", "SyncRule", "Syncing", "sync_path", "sync_tree"]
+__all__ = ["Durability", "SyncRule", "Syncing", "sync_path", "sync_store", "sync_tree"]
 
 Durability = Literal["process", "fsync"]
 """What a committed episode survives: the end of its process, or of the machine."""
@@ -54,6 +55,15 @@ def sync_path(path: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def sync_store(paths: StorePaths) -> None:
+    """Wait until the device has a store's folders and its description."""
+    for folder in (paths.root.parent, paths.root, *paths.folders()):
+        sync_path(folder)
+    for file in (paths.steps / "zarr.json", paths.description):
+        if file.exists():
+            sync_path(file)
 
 
 def sync_tree(folder: Path) -> None:

@@ -26,6 +26,7 @@ from storage.refusal import bad_step, beyond_int64, misfit, no_column, no_parame
 from storage.schema import Schema
 from storage.step_kernel import MISFIT, store_step
 from storage.step_values import flag, integer, number, rounded
+from storage.syncing import sync_store
 from storage.writer_position import capture, restore
 from storage.writer_settings import WriterSettings
 
@@ -94,6 +95,8 @@ class Writer:
         segments = () if continue_from is None else continue_from.segments
         self._committer = Committer(paths, schema, settings, segments)
         self._first_segment = next_segment(paths)
+        if settings.sync is not None:
+            sync_store(paths)
         if continue_from is not None:
             self._first_segment = continue_from.next_segment
             restore(paths, schema, self._lanes, continue_from, settings.sync)

@@ -111,7 +111,7 @@ def test_an_empty_store_needs_no_log_folder(tmp_path: Path) -> None:
     storage.create(tmp_path / "store", f4_spec())
     for folder in (tmp_path / "store").iterdir():
         if folder.name != "steps.zarr":
-            folder.rmdir()
+            shutil.rmtree(folder)
     assert storage.open(tmp_path / "store").n_episodes == 0
     with storage.open(tmp_path / "store", mode="r+").writer() as writer:
         writer.begin(0, [0.0])

@@ -19,6 +19,7 @@ from storage.position import StorePosition
 from storage.store import Store
 
 if TYPE_CHECKING:
+    from storage.repairing import RepairReport, repair
     from storage.verification import Finding, Report, verify
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "EnvironmentSpec",
     "EpisodeRecord",
     "Finding",
+    "RepairReport",
     "Report",
     "RowKind",
     "Store",
@@ -34,17 +36,24 @@ __all__ = [
     "content_hash",
     "create",
     "open",
+    "repair",
     "rewind",
     "verify",
 ]
 
-_VERIFICATION = ("Finding", "Report", "verify")
+_HOME = {
+    "Finding": "storage.verification",
+    "RepairReport": "storage.repairing",
+    "Report": "storage.verification",
+    "repair": "storage.repairing",
+    "verify": "storage.verification",
+}
 
 
 def __getattr__(name: str) -> Any:
     """Import what only those need who look after a store."""
-    if name in _VERIFICATION:
-        import storage.verification
+    if name in _HOME:
+        from importlib import import_module
 
-        return getattr(storage.verification, name)
+        return getattr(import_module(_HOME[name]), name)
     raise AttributeError(f"module 'storage' has no attribute {name!r}")

@@ -33,7 +33,7 @@ def behaviour_rules(schema: Schema, places: RowPlaces, kinds: Rows) -> Iterator[
         def find(block: Block) -> Rows:
             kind = kinds[block.first : block.end]
             place = places.place[block.first : block.first + len(kind)]
-            asked = np.isin(kind, wanted) & (place != Place.NOBODYS) & (place != Place.CLOSING)
+            asked = np.isin(kind, wanted) & ((place == Place.STEP) | (place == Place.LAST_STEP))
             mask = np.zeros(len(block.rows), bool)
             rows = np.flatnonzero(asked)
             mask[rows] = bad(block.rows[rows])

@@ -16,6 +16,7 @@ import numpy as np
 
 from storage.layout import data_offset
 from storage.schema import Column
+from storage.verification.regular_files import open_for_reading
 
 __all__ = ["Block", "read_head", "row_blocks"]
 
@@ -41,7 +42,7 @@ class Block:
 
 def read_head(path: Path, capacity: int) -> bytes:
     """Everything before the rows; shorter where the file is. Raises OSError."""
-    with path.open("rb") as file:
+    with os.fdopen(open_for_reading(path), "rb") as file:
         return file.read(data_offset(capacity))
 
 
@@ -52,7 +53,7 @@ def row_blocks(path: Path, column: Column, capacity: int, rows: int) -> Iterator
     """
     step = max(1, min(rows, _BLOCK_BYTES // column.row_bytes))
     buffer = np.empty(step * column.row_bytes, np.uint8)
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = open_for_reading(path)
     try:
         size = os.fstat(descriptor).st_size - data_offset(capacity)
         rows = min(rows, max(0, size) // column.row_bytes)

@@ -7,7 +7,8 @@ import os
 import struct
 
 from storage.layout import StorePaths
-from storage.lock import _held
+from storage.lock import held_here
+from storage.verification.regular_files import open_for_reading
 
 __all__ = ["has_live_writer"]
 
@@ -18,15 +19,10 @@ _FLOCK = struct.Struct("hhlliI")
 def has_live_writer(paths: StorePaths, segment: int) -> bool:
     """Whether this or another process of this host has the segment open for writing."""
     path = paths.lock(segment)
+    if held_here(path):  # opening and closing the file here would drop that lock
+        return True
     try:
-        status = path.stat()
-    except OSError:
-        return False
-    holder = _held.get((status.st_dev, status.st_ino))
-    if holder is not None and holder.pid == os.getpid():
-        return True  # opening and closing the file here would drop that lock
-    try:
-        descriptor = os.open(path, os.O_RDONLY)
+        descriptor = open_for_reading(path)
     except OSError:
         return False
     try:

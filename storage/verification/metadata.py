@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from storage.schema import Column
+from storage.verification.regular_files import read_file
 from storage.zarr_metadata import array_json, group_json
 
 __all__ = ["Documents", "judge", "read_documents"]
@@ -22,7 +23,7 @@ class Documents(NamedTuple):
 
 def _read(path: Path) -> bytes | None:
     try:
-        return path.read_bytes()
+        return read_file(path)
     except OSError:
         return None
 
@@ -34,14 +35,18 @@ def read_documents(folder: Path, columns: tuple[Column, ...]) -> Documents:
 
 
 def judge(
-    documents: Documents, columns: tuple[Column, ...], capacity: int, ends: set[int] | None
+    documents: Documents,
+    columns: tuple[Column, ...],
+    capacity: int,
+    rows: int,
+    ends: Collection[int] | None = None,
 ) -> Iterator[tuple[str, str, str]]:
     """(kind of fault, file within the segment, what) of every document that is not right.
 
-    ``ends`` are the row counts at which episodes end, 0 included; None where any count will do.
+    A document may show up to ``rows`` rows, and only one of the counts ``ends`` if there are any.
     """
     group = documents.group
-    what = _fault(group, ends, lambda rows: group_json(columns, rows, capacity), _group_rows)
+    what = _fault(group, rows, ends, lambda rows: group_json(columns, rows, capacity), _group_rows)
     if what:
         yield "group-metadata", "zarr.json", what
     for column in columns:
@@ -50,12 +55,18 @@ def judge(
         def made(rows: int, column: Column = column) -> bytes:
             return array_json(column, rows, capacity)
 
-        what = _fault(text, ends, made, _array_rows)
+        what = _fault(text, rows, ends, made, _array_rows)
         if what:
             yield "array-metadata", f"{column.name}/zarr.json", what
 
 
-def _fault(text: bytes | None, ends: set[int] | None, made: Any, rows_in: Any) -> str:
+def _fault(
+    text: bytes | None,
+    limit: int,
+    ends: Collection[int] | None,
+    made: Callable[[int], bytes],
+    rows_in: Callable[[Any], Any],
+) -> str:
     """What is wrong with a document; nothing where it is byte for byte what a writer makes."""
     if text is None:
         return "it is missing"
@@ -65,11 +76,10 @@ def _fault(text: bytes | None, ends: set[int] | None, made: Any, rows_in: Any) -
         rows = None
     if type(rows) is not int or rows < 0 or made(rows) != text:
         return "it is not what a writer writes"
+    if rows > limit:
+        return f"it shows {rows:,} rows, the log counts {limit:,}"
     if ends is not None and rows not in ends:
-        ahead = rows > max(ends)
-        return f"it shows {rows:,} rows, " + (
-            f"the log counts {max(ends):,}" if ahead else "which is no episode's end"
-        )
+        return f"it shows {rows:,} rows, where no episode ends"
     return ""
 
 

@@ -16,6 +16,7 @@ from storage.schema import Column
 from storage.verification.blocks import read_head, row_blocks
 from storage.verification.findings import Finding, finding
 from storage.verification.metadata import judge, read_documents
+from storage.verification.regular_files import read_file
 from storage.verification.shard import shard_head
 from storage.verification.store_facts import StoreFacts
 from storage.zarr_metadata import encode, group_document
@@ -40,7 +41,7 @@ def check_overlays(facts: StoreFacts) -> Iterator[Finding]:
     for overlay in overlays_of(facts):
         file = overlay / "zarr.json"
         try:
-            there: bytes | None = file.read_bytes()
+            there: bytes | None = read_file(file)
         except OSError:
             there = None
         if there != overlay_document(facts, overlay.stem):
@@ -68,19 +69,21 @@ def _relative(path: Path, facts: StoreFacts) -> str:
 
 
 def check_overlay_segment(
-    facts: StoreFacts, segment: int, capacity: int
+    facts: StoreFacts, segment: int, capacity: int, rows: int | None
 ) -> tuple[list[Finding], int]:
-    """What every overlay holds of a segment; also gives the bytes that were read."""
+    """What every overlay holds of a segment; also gives the bytes that were read.
+
+    ``rows`` are those of the log; None where a live writer may be further on by now.
+    """
     found: list[Finding] = []
     taken = 0
     for overlay in overlays_of(facts):
         folder = overlay / facts.paths.segment(segment).name
         if not folder.is_dir():
             continue
-        for kind, file, what in judge(
-            read_documents(folder, OVERLAY_COLUMNS), OVERLAY_COLUMNS, capacity, None
-        ):
-            del kind
+        limit = capacity if rows is None else rows
+        documents = read_documents(folder, OVERLAY_COLUMNS)
+        for _, file, what in judge(documents, OVERLAY_COLUMNS, capacity, limit):
             path = _relative(folder / file, facts)
             found.append(finding("overlay-segment", path, what, segment=segment))
         for column in OVERLAY_COLUMNS:

@@ -10,6 +10,7 @@ import numpy as np
 
 from storage.log_header import LogHeader
 from storage.log_record import RecordKind, good_records, impossible
+from storage.verification.regular_files import read_file
 
 __all__ = ["RawLog", "read_raw_log"]
 
@@ -85,7 +86,7 @@ def read_raw_log(path: Path) -> RawLog:
 
     Raises CorruptStoreError or FormatVersionError when its header cannot be read, and OSError.
     """
-    data = path.read_bytes()
+    data = read_file(path)
     header, size = LogHeader.decode(data, path)
     slots, whole = good_records(data[size:], len(header.columns))
     usable = _chained(slots, whole & ~impossible(slots, header.capacity))

@@ -16,9 +16,12 @@ class Place(IntEnum):
     """What a row is to the log."""
 
     NOBODYS = 0
+    """Of an episode whose record is lost."""
     STEP = 1
     LAST_STEP = 2
     CLOSING = 3
+    VOID = 4
+    """Of an episode that a repair took out."""
 
 
 class RowPlaces:
@@ -39,10 +42,18 @@ class RowPlaces:
         self.place[:] = np.cumsum(opened[:-1])
         self.place[self.closings - 1] = Place.LAST_STEP
         self.place[self.closings] = Place.CLOSING
+        for void in log.voids:
+            first = int(void["start"])
+            self.place[first : first + int(void["length"]) + 1] = Place.VOID
 
     def __len__(self) -> int:
         """Number of episodes."""
         return len(self.records)
+
+    def counting(self, first: int, end: int) -> np.ndarray[Any, Any]:
+        """Which of the rows [first, end) are an episode's, bool."""
+        place = self.place[first:end]
+        return np.asarray((place != Place.NOBODYS) & (place != Place.VOID))
 
     def episodes_of(self, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """The index of the episode of each row; the rows must be some episode's."""

@@ -98,7 +98,7 @@ def _of_episodes(
     places: RowPlaces, bad: Callable[[np.ndarray[Any, Any]], Mask]
 ) -> Callable[[Block], Mask]:
     """Among the rows of episodes, closing ones included."""
-    return lambda block: bad(block.rows) & (_place(places, block) != Place.NOBODYS)
+    return lambda block: bad(block.rows) & places.counting(block.first, block.end)
 
 
 def _closing(places: RowPlaces, blank: float) -> Callable[[Block], Mask]:
@@ -167,24 +167,22 @@ def _flags(places: RowPlaces, name: str) -> Callable[[Block], Mask]:
         low, high = np.searchsorted(ends, (block.first, block.end))
         expected[ends[low:high] - block.first] = True
         stored = block.rows.view(np.uint8) != 0
-        return np.asarray((stored != expected) & (_place(places, block) != Place.NOBODYS))
+        return np.asarray((stored != expected) & places.counting(block.first, block.end))
 
     return differ
 
 
-_KIND_OF_PLACE = np.array(
-    [RowKind.NEVER_WRITTEN, RowKind.STEP, RowKind.STEP, RowKind.CLOSING], "u1"
-)
+_KIND_OF_PLACE = np.array([0, RowKind.STEP, RowKind.STEP, RowKind.CLOSING, 0], "u1")
 
 
 def _kinds(places: RowPlaces) -> Iterator[Rule]:
     def wrong(block: Block) -> Mask:
-        place = _place(places, block)
-        return np.asarray((block.rows != _KIND_OF_PLACE[place]) & (place != Place.NOBODYS))
+        expected = _KIND_OF_PLACE[_place(places, block)]
+        return np.asarray((block.rows != expected) & places.counting(block.first, block.end))
 
     def shown(block: Block) -> Mask:
-        unused = _place(places, block) == Place.NOBODYS
-        return np.asarray((block.rows != RowKind.NEVER_WRITTEN) & unused)
+        void = _place(places, block) == Place.VOID
+        return np.asarray((block.rows != RowKind.NEVER_WRITTEN) & void)
 
     yield Rule("row-kinds", "kinds of rows are not steps and then one closing row", wrong)
     yield Rule("void-rows", "rows of episodes that were taken out count as written", shown)

@@ -6,7 +6,7 @@ import numpy as np
 
 from storage.column_file import ColumnFile
 from storage.errors import CorruptStoreError, FormatVersionError
-from storage.layout import RowKind
+from storage.layout import INNER_ROWS, RowKind
 from storage.schema import Column
 from storage.verification.behaviour_rules import behaviour_rules
 from storage.verification.blocks import row_blocks
@@ -80,7 +80,8 @@ class _Examination:
         self._judge_open(log)
         self._judge_limit(places)
         if self._overlays:
-            found, size = check_overlay_segment(self._facts, check.segment, log.header.capacity)
+            capacity, rows = log.header.capacity, None if check.live else log.rows
+            found, size = check_overlay_segment(self._facts, check.segment, capacity, rows)
             check.findings += found
             check.bytes_read += size
         return check
@@ -126,9 +127,19 @@ class _Examination:
             self._check = _Examination(self._facts, self._check.segment, self._overlays).run()
         elif half_dropped(self._paths, self._check.segment):
             self._add("staging", f"steps.zarr/{self._name}", "half dropped")
+        elif self._is_unborn():
+            self._add("staging", f"steps.zarr/{self._name}", "has no log yet, and no row")
         else:
             what = "it has no log, so that nobody knows which of its rows count"
             self._add("segment-without-log", f"steps.zarr/{self._name}", what)
+
+    def _is_unborn(self) -> bool:
+        """Whether it looks as before its first row: all columns are there, and end alike."""
+        files = [ColumnFile(self._folder / c.name, c, INNER_ROWS).path for c in self._columns]
+        try:
+            return len({file.lstat().st_size for file in files}) == 1
+        except OSError:
+            return False
 
     def _judge_records(self, log: RawLog) -> None:
         file = f"log/{self._name}.log"
@@ -149,7 +160,7 @@ class _Examination:
     def _judge_documents(self, documents: Documents, log: RawLog) -> None:
         spoken = np.concatenate([log.episodes, log.voids])
         ends = {0, *(spoken["start"] + spoken["length"] + 1).tolist()}
-        found = judge(documents, self._columns, log.header.capacity, ends)
+        found = judge(documents, self._columns, log.header.capacity, log.rows, ends)
         for kind, file, what in found:
             self._add(kind, f"steps.zarr/{self._name}/{file}", what)
 

@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from storage.description import read_description
 from storage.environment_spec import EnvironmentSpec
-from storage.errors import FormatVersionError, SharpwaveError, StoreNotFoundError
+from storage.errors import CorruptStoreError, FormatVersionError, StoreNotFoundError
 from storage.layout import FORMAT_VERSION, StorePaths
+from storage.root_metadata import attributes_checksum, root_document
 from storage.schema import Schema
 from storage.verification.findings import Finding, finding
-from storage.zarr_metadata import encode, group_document
+from storage.verification.regular_files import read_file
+from storage.zarr_metadata import group_document
 
-__all__ = ["RootFiles", "StoreFacts", "read_root"]
+__all__ = ["RootFile", "RootFiles", "StoreFacts", "examine_root"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,106 +31,108 @@ class StoreFacts:
     spec: EnvironmentSpec
 
 
-class RootFiles(NamedTuple):
-    """The root metadata and its copy: bytes, None where not there, and what is wrong with each."""
+class RootFile(NamedTuple):
+    """One of the two files of root metadata."""
 
-    text: bytes | None
+    content: bytes | None
+    """None where it is not there, or cannot be read."""
     fault: str
-    copy: bytes | None
-    copy_fault: str
+    """What is wrong with it; nothing where it can be trusted."""
+    attributes: Mapping[str, Any]
+    facts: StoreFacts | None
 
     @property
-    def good(self) -> bytes | None:
-        """The bytes that both files should have; None where neither is good."""
-        if not self.fault:
-            return self.text
-        return self.copy if not self.copy_fault else None
+    def checksum(self) -> Any:
+        """The checksum that it holds; None in a store that was made before there was one."""
+        return self.attributes.get("checksum")
 
 
-def copy_of_root(paths: StorePaths) -> Path:
-    """The second copy of the root metadata."""
-    return paths.logs / "store.json"
+class RootFiles(NamedTuple):
+    """The root metadata and its copy."""
+
+    own: RootFile
+    copy: RootFile
+
+    @property
+    def good(self) -> RootFile | None:
+        """The one to trust."""
+        return next((file for file in self if not file.fault), None)
 
 
-def read_root(root: Path) -> tuple[StoreFacts | None, RootFiles, list[Finding]]:
-    """The store's facts from the first good copy, None where there is none; and what was found.
+def examine_root(root: Path) -> tuple[RootFiles, list[Finding]]:
+    """Both files, and what is wrong with them.
 
     Raises StoreNotFoundError, FormatVersionError.
     """
     paths = StorePaths(root)
-    text, copy = _read(paths.steps / "zarr.json"), _read(copy_of_root(paths))
-    if text is None and copy is None and not any(paths.logs.glob("*.log")):
+    own, copy = (_read(paths, each) for each in (paths.steps / "zarr.json", paths.description))
+    if own.content is None and copy.content is None and not any(paths.logs.glob("*.log")):
         raise StoreNotFoundError(
             f"{root} is no Sharpwave store: there is no {paths.steps / 'zarr.json'}. Give the "
             "folder that holds steps.zarr and log."
         )
-    facts, fault = _facts(paths, text)
-    copied, copy_fault = _facts(paths, copy)
-    files = RootFiles(text, fault, copy, copy_fault)
+    if not own.fault and own.checksum is None and copy.checksum is not None:
+        own = own._replace(fault="it has no checksum, its copy has one", facts=None)
     found = []
+    if own.fault:
+        found.append(finding("root-metadata", "steps.zarr/zarr.json", own.fault))
+    elif own.checksum is not None:
+        what = copy.fault or _unlike(own, copy)
+        if what:
+            found.append(finding("root-copy", "log/store.json", what))
+    return RootFiles(own, copy), found
+
+
+def _read(paths: StorePaths, path: Path) -> RootFile:
+    try:
+        content = read_file(path)
+    except FileNotFoundError:
+        return RootFile(None, "it is missing", {}, None)
+    except OSError as error:
+        return RootFile(None, f"it cannot be read: {error.strerror}", {}, None)
+    try:
+        document = json.loads(content)
+        attributes = document["attributes"]
+        fault = _broken(document, attributes)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return RootFile(content, "it is not JSON with attributes", {}, None)
     if fault:
-        found.append(finding("root-metadata", "steps.zarr/zarr.json", fault))
-    elif copy is not None or _checksummed(text):
-        differs = "" if copy == text else "it differs from steps.zarr/zarr.json"
-        if copy_fault or differs:
-            found.append(finding("root-copy", "log/store.json", copy_fault or differs))
-    return (copied if fault else facts), files, found
-
-
-def _read(path: Path) -> bytes | None:
+        return RootFile(content, fault, attributes, None)
+    _check_version(path, attributes)
     try:
-        return path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError:
-        return b""
+        spec, schema = read_description(attributes, path)
+        facts = StoreFacts(paths, str(attributes["store_uuid"]), schema, spec)
+    except CorruptStoreError as error:
+        return RootFile(content, str(error), attributes, None)
+    except LookupError:
+        return RootFile(content, "its attributes lack the store_uuid", attributes, None)
+    return RootFile(content, "", attributes, facts)
 
 
-def _checksummed(text: bytes | None) -> bool:
-    return text is not None and b'"checksum"' in text
-
-
-def _facts(paths: StorePaths, text: bytes | None) -> tuple[StoreFacts | None, str]:
-    """What a root document says, or what is wrong with it. Raises FormatVersionError."""
-    if text is None:
-        return None, "it is missing"
-    try:
-        attributes = json.loads(text)["attributes"]
-        version = attributes["format_version"]
-    except (ValueError, LookupError, TypeError, RecursionError):
-        return None, "it is not JSON with attributes and a format_version"
-    fault = _broken(text, attributes)
-    if fault:
-        return None, fault
-    if type(version) is int and version > FORMAT_VERSION:
-        raise FormatVersionError(
-            f"{paths.root} is of format version {version}; this release reads up to "
-            f"{FORMAT_VERSION}. Install a newer Sharpwave."
-        )
-    try:
-        return _described(paths, attributes), ""
-    except (
-        SharpwaveError,
-        LookupError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        AssertionError,
-    ) as e:
-        return None, f"its schema or environment is broken ({e!r})"
-
-
-def _broken(text: bytes, attributes: Mapping[str, Any]) -> str:
-    """What is wrong with a document whose attributes these are, before they are looked at."""
-    try:
-        if encode(group_document(attributes)) != text:
-            return "its bytes are not those that a writer writes"
-    except (TypeError, ValueError, RecursionError):
-        return "its attributes are no JSON object"
+def _broken(document: Mapping[str, Any], attributes: Mapping[str, Any]) -> str:
+    """What is wrong with a document, apart from what its attributes describe."""
+    for key, value in group_document({}).items():
+        if key != "attributes" and document.get(key) != value:
+            return f"{key} is {document.get(key)!r}, not {value!r}"
+    if attributes.get("checksum", None) not in (None, attributes_checksum(attributes)):
+        return "its attributes fail their checksum"
     return ""
 
 
-def _described(paths: StorePaths, attributes: Mapping[str, Any]) -> StoreFacts:
-    spec = EnvironmentSpec.from_json(attributes["environment"])
-    schema = Schema.from_json(attributes["schema"], spec.observation_space, spec.action_space)
-    return StoreFacts(paths, str(attributes["store_uuid"]), schema, spec)
+def _check_version(path: Path, attributes: Mapping[str, Any]) -> None:
+    version = attributes.get("format_version")
+    if type(version) is int and version > FORMAT_VERSION:
+        raise FormatVersionError(
+            f"{path} is of format version {version}; this release reads up to {FORMAT_VERSION}. "
+            "Install a newer Sharpwave."
+        )
+
+
+def _unlike(own: RootFile, copy: RootFile) -> str:
+    """What tells the copy from what its writer wrote."""
+    if copy.checksum != own.checksum:
+        return "it is that of another store than steps.zarr/zarr.json"
+    attributes = {key: value for key, value in copy.attributes.items() if key != "checksum"}
+    if root_document(attributes) != copy.content:
+        return "it is not what a writer writes"
+    return ""

@@ -9,6 +9,7 @@ import numpy as np
 from storage.episode_table import episode_table
 from storage.log_record import RECORD, take_fields
 from storage.verification.raw_log import RawLog
+from storage.verification.regular_files import read_file
 
 __all__ = ["judge_table", "read_table"]
 
@@ -16,7 +17,7 @@ __all__ = ["judge_table", "read_table"]
 def read_table(path: Path) -> bytes | None:
     """The file's bytes, read before the log; None where there is none."""
     try:
-        return path.read_bytes()
+        return read_file(path)
     except FileNotFoundError:
         return None
     except OSError as error:

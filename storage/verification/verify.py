@@ -13,7 +13,7 @@ from storage.verification.findings import Finding, Report, SegmentCheck
 from storage.verification.inventory import segments_of, strays
 from storage.verification.overlays import check_overlays
 from storage.verification.segment import check_segment
-from storage.verification.store_facts import StoreFacts, read_root
+from storage.verification.store_facts import StoreFacts, examine_root
 
 __all__ = ["check_segments", "verify"]
 
@@ -38,7 +38,8 @@ def verify(
         raise ConfigError(f"workers={workers!r}: give a whole number from 1")
     began = time.monotonic()
     root = Path(path).absolute()
-    facts, _, found = read_root(root)
+    files, found = examine_root(root)
+    facts = files.good.facts if files.good else None
     if facts is None:
         return Report(root, tuple(found), 0, 0, 0, 0, 0, time.monotonic() - began)
     found += strays(facts.paths)

@@ -1,0 +1,117 @@
+"""What has to be done to one segment, from what was found in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from storage.layout import segment_name
+from storage.repairing.actions import Action
+from storage.verification.findings import Finding, SegmentCheck
+
+__all__ = ["SegmentPlan", "plan_segment"]
+
+_HOPELESS = frozenset(
+    {"log-unreadable", "log-foreign", "segment-without-log", "log-without-segment"}
+)
+_LOG = frozenset({"log-record", "log-order", "torn-tail"})
+_FILES = frozenset({"missing-column", "short-column", "unreadable-column"})
+_DERIVED = frozenset(
+    {"shard-index", "group-metadata", "array-metadata", "episode-table", "open-note", "void-rows"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentPlan:
+    """The faults of one segment, arranged by what is done about them."""
+
+    segment: int
+    set_aside: bool
+    """Whether all of it is moved to quarantine."""
+    damaged: frozenset[int] = frozenset()
+    """Ordinals of the episodes that are taken out."""
+    kinds: frozenset[str] = frozenset()
+    """Kinds of faults that something is done about."""
+    files: tuple[str, ...] = ()
+    """Files that are derived again, relative to the store."""
+    overlays: tuple[str, ...] = ()
+    """Overlays whose folder of the segment is moved to quarantine."""
+    why: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def rewrites_log(self) -> bool:
+        """Whether the log changes."""
+        return bool(self.damaged or self.kinds & _LOG)
+
+    @property
+    def mends(self) -> bool:
+        """Whether anything but overlays is mended in place."""
+        return bool(self.damaged or self.kinds)
+
+    def actions(self) -> list[Action]:
+        """The plan in words."""
+        if self.set_aside:
+            what = f"move all of it to quarantine/{segment_name(self.segment)}.*"
+            return [Action("set-aside", self.segment, what, tuple(sorted(self.damaged)))]
+        told = []
+        if self.damaged or self.kinds & {"log-record", "log-order"}:
+            told.append(
+                Action("void", self.segment, self._void_words(), tuple(sorted(self.damaged)))
+            )
+        if "torn-tail" in self.kinds:
+            told.append(Action("cut-tail", self.segment, "cut the unfinished record off its log"))
+        if self.files:
+            what = f"derive {len(self.files)} files again: {', '.join(self.files[:3])}"
+            what += ", …" * (len(self.files) > 3)
+            told.append(Action("derive", self.segment, what, files=self.files))
+        for name in self.overlays:
+            what = f"move what overlay {name} has of it to quarantine/"
+            told.append(Action("drop-overlay", self.segment, what))
+        return told
+
+    def _void_words(self) -> str:
+        parts = []
+        if self.damaged:
+            shown = ", ".join(str(ordinal) for ordinal in sorted(self.damaged)[:5])
+            more = ", …" * (len(self.damaged) > 5)
+            parts.append(f"take {len(self.damaged):,} damaged episodes out ({shown}{more})")
+        if self.kinds & {"log-record", "log-order"}:
+            parts.append("take out episodes whose record is lost")
+        return ", and ".join(parts)
+
+
+def plan_segment(check: SegmentCheck) -> SegmentPlan | None:
+    """What to do about a segment; None where nothing is to be done."""
+    found = check.findings
+    why = tuple(str(each) for each in found if each.severity != "note")
+    kinds = {each.kind for each in found}
+    damaged = frozenset(
+        ordinal for each in found if each.severity == "error" for ordinal in each.ordinals
+    )
+    if kinds & _HOPELESS or _is_spent(check, damaged, kinds):
+        return SegmentPlan(check.segment, True, damaged, why=why)
+    handled = kinds & (_LOG | _FILES | _DERIVED)
+    overlays = _overlays(found)
+    if not (damaged or handled or overlays):
+        return None
+    derived = [each.file for each in found if each.kind in _DERIVED and each.kind != "void-rows"]
+    return SegmentPlan(
+        segment=check.segment,
+        set_aside=False,
+        damaged=damaged,
+        kinds=frozenset(handled),
+        files=tuple(dict.fromkeys(derived)),
+        overlays=overlays,
+        why=why,
+    )
+
+
+def _is_spent(check: SegmentCheck, damaged: frozenset[int], kinds: set[str]) -> bool:
+    """Whether no good episode is left, nor one that the next writer could salvage."""
+    return bool(damaged) and len(damaged) == check.episodes and "open-episode" not in kinds
+
+
+def _overlays(found: Iterable[Finding]) -> tuple[str, ...]:
+    """The overlays that have something wrong in the segment, by name."""
+    files = (each.file for each in found if each.kind == "overlay-segment")
+    return tuple(dict.fromkeys(file.split("/")[1].removesuffix(".zarr") for file in files))

@@ -1,6 +1,7 @@
 """The `sharpwave` command: finds the verb, imports only that verb, and words what went wrong.
 
-Exit codes: 0 done, 2 a request that cannot be met (one line on stderr), 130 interrupted.
+Exit codes: 0 done, 1 `verify` found damage, 2 a request that cannot be met (one line on stderr),
+130 interrupted.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ VERBS: Final[dict[str, str]] = {
     "train": "train an agent by a config file, or resume a run",
     "evaluate": "play episodes greedily with a checkpoint's policy",
     "inspect": "say what a store holds",
+    "verify": "read all of a store and say what is damaged",
+    "repair": "move what is damaged in a store aside, so that the rest reads on",
     "curve": "draw the learning curve of a run",
     "cliffwalk": "compare replay schemes on Blind Cliffwalk, and check PSER's Theorem 1",
     "demo": "train on a small task, then show the curve, the store and what to try next",

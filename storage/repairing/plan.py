@@ -61,7 +61,8 @@ class SegmentPlan:
         if "torn-tail" in self.kinds:
             told.append(Action("cut-tail", self.segment, "cut the unfinished record off its log"))
         if self.files:
-            what = f"derive {len(self.files)} files again: {', '.join(self.files[:3])}"
+            count = f"{len(self.files)} file{'s' * (len(self.files) > 1)}"
+            what = f"derive {count} again: {', '.join(self.files[:3])}"
             what += ", …" * (len(self.files) > 3)
             told.append(Action("derive", self.segment, what, files=self.files))
         for name in self.overlays:
@@ -74,7 +75,8 @@ class SegmentPlan:
         if self.damaged:
             shown = ", ".join(str(ordinal) for ordinal in sorted(self.damaged)[:5])
             more = ", …" * (len(self.damaged) > 5)
-            parts.append(f"take {len(self.damaged):,} damaged episodes out ({shown}{more})")
+            count = f"{len(self.damaged):,} damaged episode{'s' * (len(self.damaged) > 1)}"
+            parts.append(f"take {count} out ({shown}{more})")
         if self.kinds & {"log-record", "log-order"}:
             parts.append("take out episodes whose record is lost")
         return ", and ".join(parts)

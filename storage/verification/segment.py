@@ -154,8 +154,8 @@ class _Examination:
             what = f"{len(log.tail):,} bytes of a record that its writer did not finish"
             self._add("torn-tail", file, what)
         if len(log.voids):
-            what = f"{len(log.voids):,} episodes were taken out by a repair"
-            self._add("voided", file, what)
+            was = "episode was" if len(log.voids) == 1 else "episodes were"
+            self._add("voided", file, f"{len(log.voids):,} {was} taken out by a repair")
 
     def _judge_documents(self, documents: Documents, log: RawLog) -> None:
         spoken = np.concatenate([log.episodes, log.voids])

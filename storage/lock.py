@@ -15,6 +15,7 @@ import socket
 from functools import lru_cache
 from io import FileIO
 from pathlib import Path
+from typing import Final
 from weakref import WeakValueDictionary
 
 from storage.atomic import disk_full_as_error
@@ -22,8 +23,10 @@ from storage.containment import open_regular, read_regular
 from storage.errors import DiskFullError, SegmentLockedError
 from storage.layout import StorePaths, segment_id
 
-__all__ = ["SegmentLock", "held_here", "next_segment", "same_boot"]
+__all__ = ["SegmentLock", "held_here", "is_vouched", "next_segment"]
 
+_CHECKED: Final = "checked"
+"""Stands for the boot in lock files of segments whose rows were found on the disk."""
 _held: WeakValueDictionary[tuple[int, int], SegmentLock] = WeakValueDictionary()
 """(device, inode) of every lock file held by this process, or by its parent before the fork."""
 
@@ -75,15 +78,15 @@ def held_here(path: Path) -> bool:
     return holder is not None and holder.pid == os.getpid()
 
 
-def same_boot(path: Path) -> bool:
-    """Whether a lock file says that its segment was written or checked since the machine started.
+def is_vouched(path: Path) -> bool:
+    """Whether a lock file says that no row of its segment can have been lost with the machine.
 
-    The rows of any other may have been lost with the machine, unless it was sealed.
+    They were written since it started, or found on the disk after it had been down.
     """
     if held_here(path):
         return True
     try:
-        return _boot_in(read_regular(path)) == _boot_id()
+        return _boot_in(read_regular(path)) in (_boot_id(), _CHECKED)
     except OSError:
         return False
 
@@ -100,7 +103,7 @@ class SegmentLock:
 
     __slots__ = ("__weakref__", "_file", "_key", "path", "pid", "segment", "vouched")
 
-    def __init__(self, path: Path, segment: int, file: FileIO) -> None:
+    def __init__(self, path: Path, segment: int, file: FileIO, *, new: bool) -> None:
         descriptor = file.fileno()
         try:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -115,10 +118,9 @@ class SegmentLock:
         self._file = file
         self._key = (status.st_dev, status.st_ino)
         _held[self._key] = self
-        content = os.pread(descriptor, 4096, 0)
-        boot = _boot_in(content) if status.st_size else _boot_id()
-        self.vouched = boot == _boot_id()
-        """Whether all rows were written, or checked, since the machine started."""
+        boot = _boot_id() if new else _boot_in(os.pread(descriptor, 4096, 0))
+        self.vouched = boot in (_boot_id(), _CHECKED)
+        """Whether no row can have been lost with the machine."""
         try:
             self._sign(boot)
         except BaseException:
@@ -133,7 +135,7 @@ class SegmentLock:
             raise _locked(path, f"this process, {os.getpid()}")
         with disk_full_as_error(path, 0):
             file = FileIO(path, "a+", opener=open_regular)
-        return cls(path, segment, file)
+        return cls(path, segment, file, new=False)
 
     @classmethod
     def claim(cls, paths: StorePaths) -> SegmentLock:
@@ -148,7 +150,7 @@ class SegmentLock:
                 segment += 1
                 continue
             try:
-                return cls(path, segment, file)
+                return cls(path, segment, file, new=True)
             except SegmentLockedError:
                 segment += 1
             except DiskFullError:
@@ -156,10 +158,14 @@ class SegmentLock:
                 raise
 
     def vouch(self) -> None:
-        """Say that the rows were checked: nobody need do it again until the next boot."""
+        """Say that all rows were found on the disk: nobody need look again."""
         if not self.vouched:
-            self._sign(_boot_id())
+            self._sign(_CHECKED)
             self.vouched = True
+
+    def take_up(self) -> None:
+        """Say that more rows follow, which the next boot may not find."""
+        self._sign(_boot_id())
 
     def _sign(self, boot: str) -> None:
         owner = _owner(boot)

@@ -17,7 +17,7 @@ from storage.layout import INNER_ROWS, align_up, segment_name
 from storage.lock import SegmentLock
 from storage.overlay import OVERLAY_COLUMNS
 from storage.position import LanePosition, OpenPosition, SegmentPosition, StorePosition
-from storage.retention import finish_drops, orphan_dropped
+from storage.retention import finish_drops, is_dropped, orphan_dropped
 from storage.segment import header_of
 from storage.segment_writer import SegmentWriter
 from storage.trust import failing_episodes
@@ -46,7 +46,8 @@ def rewind(store: Store, position: StorePosition, run: str) -> None:
         )
     store.refresh()
     finish_drops(store.paths)
-    kept = {segment.id: segment for segment in position.segments}
+    named = [each for each in position.segments if not is_dropped(store.paths, each.id)]
+    kept = {each.id: each for each in named}
     missing = [segment for segment in kept if not store.paths.log(segment).exists()]
     if missing:
         raise CheckpointError(

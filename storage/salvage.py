@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from storage.column_file import shard_file_name
-from storage.commit_log import CommitLog
 from storage.episode_table import EpisodeRecord
 from storage.errors import SegmentLockedError
 from storage.lane import Lane
@@ -20,7 +20,7 @@ from storage.lock import SegmentLock
 from storage.open_episode import OpenEpisodeNote, read_note
 from storage.retention import finish_drops, is_dropped
 from storage.segment_writer import SegmentWriter
-from storage.trust import failing_episodes
+from storage.trust import questionable
 
 if TYPE_CHECKING:
     from storage.store import Store
@@ -50,7 +50,8 @@ def salvage(store: Store) -> SalvageReport:
     store.require_writable("salvage")
     store.refresh()
     episodes: list[EpisodeRecord] = []
-    torn = lost = 0
+    torn = 0
+    _vouch_sealed(store)
     for info in store.segments:
         if info.sealed:
             continue
@@ -60,7 +61,7 @@ def salvage(store: Store) -> SalvageReport:
             continue
         torn += segment.torn_bytes
         if not segment.vouched:
-            lost += _examine(store, segment)
+            _examine(store, segment)
         record = _salvage_segment(store, segment)
         if record is not None:
             episodes.append(record)
@@ -68,15 +69,26 @@ def salvage(store: Store) -> SalvageReport:
     _clear_staging(store)
     _clear_unborn(store)
     store.refresh()
-    return SalvageReport(tuple(episodes), torn, lost)
+    return SalvageReport(tuple(episodes), torn, sum(store.lost_episodes.values()))
 
 
-def _examine(store: Store, segment: SegmentWriter) -> int:
-    """Of a segment that was open when the machine went down: how many committed episodes are gone.
+def _vouch_sealed(store: Store) -> None:
+    """Remember of segments sealed before the machine went down that their rows were found."""
+    sealed = {info.id: store.log(info.id) for info in store.segments if info.sealed}
+    for segment in questionable(store.paths, sealed):
+        if segment in store.lost_episodes:
+            continue
+        with suppress(SegmentLockedError):
+            lock = SegmentLock.acquire(store.paths, segment)
+            lock.vouch()
+            lock.release()
+
+
+def _examine(store: Store, segment: SegmentWriter) -> None:
+    """Settle what the machine took with it of a segment that was open when it went down.
 
     Nothing vouches for the rows of its open episode, so they become rows that were never written.
     """
-    lost = failing_episodes(store.paths, store.schema, CommitLog(store.paths.log(segment.id)))
     steps = _open_steps(segment)
     if steps:
         segment.arrays["kind"][segment.rows : segment.allocated] = RowKind.NEVER_WRITTEN
@@ -87,9 +99,8 @@ def _examine(store: Store, segment: SegmentWriter) -> int:
             steps,
             segment.id,
         )
-    if not lost:
+    if segment.id not in store.lost_episodes:
         segment.vouch()
-    return len(lost)
 
 
 def _salvage_segment(store: Store, segment: SegmentWriter) -> EpisodeRecord | None:

@@ -186,12 +186,16 @@ class SegmentWriter:
 
     @property
     def vouched(self) -> bool:
-        """Whether all rows were written, or checked, since the machine started."""
+        """Whether no row can have been lost with the machine."""
         return self._lock.vouched
 
     def vouch(self) -> None:
-        """Say that all rows were checked."""
+        """Say that all rows were found on the disk."""
         self._lock.vouch()
+
+    def take_up(self) -> None:
+        """Say that more rows follow."""
+        self._lock.take_up()
 
     @property
     def sealed(self) -> bool:

@@ -25,7 +25,6 @@ from storage.layout import (
     segment_id,
     segment_name,
 )
-from storage.lock import same_boot
 from storage.position import StorePosition
 from storage.segment import MappedSegment, SegmentInfo, header_of
 
@@ -59,6 +58,8 @@ class Store:
         """Columns by name: ``store.columns["reward"][a:b]``, rows of all segments in order."""
         self._logs: dict[int, CommitLog] = {}
         self._mapped: dict[int, MappedSegment] = {}
+        self.lost_episodes: dict[int, int] = {}
+        """Episodes that are not shown because they were lost with the machine, by segment."""
         self.refresh()
 
     def refresh(self) -> bool:
@@ -69,14 +70,17 @@ class Store:
         for gone in self._logs.keys() - found:
             del self._logs[gone]
             self._mapped.pop(gone, None)
+        known = set(self._logs)
         for segment in sorted(found):
             changed |= self._refresh_segment(segment)
+        self._distrust(found - known)
         return changed
 
     def reload(self) -> None:
         """Forget what was read and read it anew, after a rewind replaced files."""
         self._logs.clear()
         self._mapped.clear()
+        self.lost_episodes.clear()
         self.refresh()
 
     def _refresh_segment(self, segment: int) -> bool:
@@ -84,7 +88,6 @@ class Store:
         if log is None:
             log = CommitLog(self.paths.log(segment))
             self._check(log)
-            self._distrust(segment, log)
             self._logs[segment] = log
             return True
         changed = False if log.sealed else log.refresh()
@@ -102,21 +105,19 @@ class Store:
                 f"{self.path}; move it and its segment out"
             )
 
-    def _distrust(self, segment: int, log: CommitLog) -> None:
+    def _distrust(self, segments: set[int]) -> None:
         """Hide what did not reach the disk before the machine went down while it was written."""
-        if log.sealed or not len(log.records) or same_boot(self.paths.lock(segment)):
-            return
-        from storage.trust import failing_episodes
+        from storage.trust import distrust
 
-        lost = failing_episodes(self.paths, self.schema, log)
-        if lost:
-            log.distrust(lost)
+        logs = {segment: self._logs[segment] for segment in segments}
+        for segment, lost in distrust(self.paths, self.schema, logs).items():
+            self.lost_episodes[segment] = lost
             _logger.warning(
                 "%s: %d episodes of segment %06d did not reach the disk before the machine went "
                 "down, or were changed since: their checksums differ. They are not shown; "
                 "`sharpwave repair` sets them aside",
                 self.path,
-                len(lost),
+                lost,
                 segment,
             )
 

@@ -1,4 +1,9 @@
-"""Which episodes of a segment can be trusted after the machine went down while it was open."""
+"""Which episodes can be trusted after the machine went down while they were written.
+
+The kernel writes pages back when it likes, within half a minute or so. So rows may be gone that a
+process stored, and that their log speaks of: in segments that were open, and in those that had been
+sealed shortly before the end.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +13,21 @@ import numpy as np
 
 from storage.checksum import crc32c
 from storage.column_file import ColumnFile
+from storage.lock import is_vouched
 from storage.mapping import drop_pages
 from storage.segment import header_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from storage.commit_log import CommitLog
     from storage.layout import StorePaths
     from storage.schema import Schema
 
-__all__ = ["failing_episodes"]
+__all__ = ["distrust", "failing_episodes", "questionable"]
+
+_WRITTEN_BACK = 120 * 10**9
+"""Nanoseconds after which the kernel has surely written back what was stored."""
 
 
 def failing_episodes(paths: StorePaths, schema: Schema, log: CommitLog) -> list[int]:
@@ -35,3 +46,31 @@ def failing_episodes(paths: StorePaths, schema: Schema, log: CommitLog) -> list[
             good[i] = end < rows and crc32c(array[start : end + 1]) == sums[i, place]
         drop_pages(array)
     return [int(ordinal) for ordinal in records["ordinal"][~good]]
+
+
+def questionable(paths: StorePaths, logs: Mapping[int, CommitLog]) -> list[int]:
+    """Segments whose rows may have been lost with the machine, and that nobody vouches for."""
+    ends = {segment: _end_time(log) for segment, log in logs.items()}
+    newest = max(ends.values(), default=0)
+    return [
+        segment
+        for segment, log in logs.items()
+        if len(log.records)
+        and (not log.sealed or newest - ends[segment] < _WRITTEN_BACK)
+        and not is_vouched(paths.lock(segment))
+    ]
+
+
+def distrust(paths: StorePaths, schema: Schema, logs: Mapping[int, CommitLog]) -> dict[int, int]:
+    """Have logs show no episode that was lost; how many they are, by segment."""
+    lost = {}
+    for segment in questionable(paths, logs):
+        failing = failing_episodes(paths, schema, logs[segment])
+        if failing:
+            logs[segment].distrust(failing)
+            lost[segment] = len(failing)
+    return lost
+
+
+def _end_time(log: CommitLog) -> int:
+    return int(log.records["end_time"][-1]) if len(log.records) else 0

@@ -115,4 +115,4 @@ def _restore_lane(
                 f"{paths.root} are not those that the position names: they were changed, or lost "
                 "when the machine went down. Go on from an older checkpoint, or start a new run"
             )
-    segment.vouch()
+    segment.take_up()

@@ -1,0 +1,156 @@
+"""After the machine went down: what was not on the disk is not shown, and never passed off."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import storage
+from storage.column_file import ColumnFile
+from storage.errors import CheckpointError
+from storage.lock import is_vouched
+from storage.salvage import salvage
+from tests.storage.zoo import Tiny, check_tiny, play, tiny_spec
+
+
+def reboot(path: Path) -> None:
+    """Make every lock file one of another boot, as after a reboot."""
+    for file in (path / "locks").glob("*.lock"):
+        owner = json.loads(file.read_text())
+        file.write_text(json.dumps(owner | {"boot": "before"}))
+
+
+def lose(store: storage.Store, segment: int, column: str, first: int, end: int) -> None:
+    """Zero rows of a column, as pages that never reached the disk."""
+    log = store.log(segment)
+    capacity = log.header.capacity
+    folder = store.paths.segment(segment) / column
+    file = ColumnFile(folder, store.schema.column(column), capacity)
+    file.map(file.allocated(), writable=True)[first:end] = 0
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    store = storage.create(tmp_path / "store", tiny_spec())
+    with store.writer() as writer:
+        for episode in range(4):
+            play(writer, 0, episode)
+    return tmp_path / "store"
+
+
+def test_lost_rows_are_hidden_after_a_reboot_and_only_then(path: Path, caplog) -> None:
+    store = storage.open(path)
+    records = store.log(0).records
+    lose(store, 0, "observation", int(records["start"][3]), store.n_rows)
+    assert storage.open(path).n_episodes == 4  # within one boot the page cache has everything
+    reboot(path)
+    with caplog.at_level(logging.WARNING):
+        reader = storage.open(path)
+    assert "1 episodes of segment 000000 did not reach the disk" in caplog.text
+    assert reader.lost_episodes == {0: 1}
+    assert reader.n_episodes == 3
+    assert reader.n_steps == int(records["length"][:3].sum())
+    for index in range(3):
+        check_tiny(reader, reader.episode(index).record)
+    with reader.replay(10**6, private=True) as view:
+        assert view.n_episodes == 3
+
+
+def test_a_writer_vouches_for_what_it_found(path: Path) -> None:
+    reboot(path)
+    assert not is_vouched(path / "locks/000000.lock")
+    report = salvage(storage.open(path, mode="r+"))
+    assert report.lost_episodes == 0
+    assert is_vouched(path / "locks/000000.lock")
+
+
+def test_a_writer_does_not_vouch_for_what_is_gone(path: Path) -> None:
+    store = storage.open(path)
+    lose(store, 0, "reward", 0, 2)
+    reboot(path)
+    report = salvage(storage.open(path, mode="r+"))
+    assert report.lost_episodes == 1
+    assert not is_vouched(path / "locks/000000.lock")
+    assert storage.open(path).n_episodes == 3
+
+
+def test_an_episode_open_at_the_reboot_is_not_salvaged(tmp_path: Path, caplog) -> None:
+    store = storage.create(tmp_path / "store", tiny_spec())
+    writer = store.writer()
+    play(writer, 0, 0)
+    tiny = Tiny(0, 9)
+    writer.begin(0, tiny.observation(0))
+    writer.step(0, **tiny.step(0) | {"terminated": False, "truncated": False})
+    writer._lanes[0].segment.release()
+    reboot(tmp_path / "store")
+    with caplog.at_level(logging.WARNING):
+        report = salvage(storage.open(tmp_path / "store", mode="r+"))
+    assert report.episodes == ()
+    assert "1 steps of an episode that was open" in caplog.text
+    assert salvage(storage.open(tmp_path / "store", mode="r+")).episodes == ()
+    assert storage.open(tmp_path / "store").n_episodes == 1
+
+
+def test_an_empty_lock_file_vouches_for_nothing(path: Path) -> None:
+    """After a power cut its name may be there and its content not."""
+    lose(storage.open(path), 0, "reward", 0, 2)
+    (path / "locks/000000.lock").write_bytes(b"")
+    assert storage.open(path).n_episodes == 3
+    assert salvage(storage.open(path, mode="r+")).lost_episodes == 1
+
+
+def test_what_was_sealed_just_before_is_looked_at_and_old_segments_are_not(tmp_path: Path) -> None:
+    store = storage.create(tmp_path / "store", tiny_spec())
+    with store.writer(row_budget=1, seal=True) as writer:
+        for episode in range(3):
+            play(writer, 0, episode)
+    for segment in range(3):
+        lose(store, segment, "reward", 0, 1)
+    reboot(tmp_path / "store")
+    assert storage.open(tmp_path / "store").n_episodes == 0
+    age(tmp_path / "store", 0, 121 * 10**9)
+    assert storage.open(tmp_path / "store").lost_episodes == {1: 1, 2: 1}
+
+
+def age(path: Path, segment: int, by: int) -> None:
+    """Move the end of a segment's episodes into the past."""
+    from storage.log_header import LogHeader
+    from storage.log_record import RecordKind, record_dtype, with_kind
+
+    file = path / f"log/{segment:06d}.log"
+    data = file.read_bytes()
+    header, size = LogHeader.decode(data, file)
+    rows = np.frombuffer(data, record_dtype(len(header.columns)), offset=size).copy()
+    rows["end_time"] -= by
+    records = [with_kind(row.tobytes(), RecordKind(int(row["kind"]))) for row in rows]
+    file.write_bytes(data[:size] + b"".join(records))
+
+
+def test_a_position_over_lost_rows_is_refused(tmp_path: Path) -> None:
+    store = storage.create(tmp_path / "store", tiny_spec())
+    writer = store.writer(run="run")
+    play(writer, 0, 0)
+    position = writer.position()
+    writer.close()
+    lose(store, 0, "reward", 0, 1)
+    reboot(tmp_path / "store")
+    with pytest.raises(CheckpointError, match=r"episode 0 of .*000000\.log.* fails its checksums"):
+        storage.rewind(storage.open(tmp_path / "store", mode="r+"), position, "run")
+
+
+def test_open_rows_that_changed_are_refused(tmp_path: Path) -> None:
+    store = storage.create(tmp_path / "store", tiny_spec())
+    writer = store.writer(run="run")
+    tiny = Tiny(0, 0)
+    writer.begin(0, tiny.observation(0))
+    writer.step(0, **tiny.step(0) | {"terminated": False, "truncated": False})
+    position = writer.position()
+    writer.close()
+    storage.rewind(store, position, "run")
+    lose(store, 0, "observation", 1, 2)
+    with pytest.raises(CheckpointError, match="the 1 rows of the open episode in segment 0"):
+        store.writer(run="run", continue_from=position)

@@ -12,6 +12,7 @@ from lightning.pytorch import LightningModule
 
 from storage.errors import CheckpointError
 from training.checkpoint import AGENT_KEY, check_environment, check_parameters
+from training.checkpoint_fit import check_loops, check_optimizer, check_whole
 from training.config_file import to_mapping
 from training.counters import Counters
 from training.evaluation import Evaluation
@@ -134,6 +135,12 @@ class ReplayAgent(LightningModule):
         if self.acting:
             return f"{self.environment_steps:,} steps"
         return f"{self.counters.updates:,} updates on {self.config.replay.store}"
+
+    @property
+    def checkpoint_name(self) -> str:
+        """The file that a run goes on from, for messages."""
+        trainer = self._trainer
+        return str((trainer and trainer.ckpt_path) or "the checkpoint")
 
     @property
     def planned_updates(self) -> int:
@@ -264,32 +271,45 @@ class ReplayAgent(LightningModule):
         }
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Takes them back.
+        """Takes them back, in a trainer with all that is needed to go on.
 
         Raises:
-            CheckpointError: the checkpoint is no agent's, another agent's or for other spaces.
+            CheckpointError: the checkpoint is damaged, no agent's, another agent's, for other
+                spaces, or of weights alone.
         """
-        if AGENT_KEY not in checkpoint:
-            raise CheckpointError("the checkpoint holds no Sharpwave agent")
-        kept = checkpoint[AGENT_KEY]
-        kind, own = kept["config"]["agent"]["kind"], self.config.agent.kind
-        if kind != own:
-            raise CheckpointError(f"the checkpoint is of agent {kind}, this run trains {own}")
-        check_environment(kept["environment"], self.spec, "the checkpoint")
-        check_parameters(checkpoint["state_dict"], self.state_dict(), "the checkpoint")
-        self.counters = Counters(**kept["counters"])
-        self.recent_returns = RecentReturns.restore(kept["recent_returns"])
-        self.load_learning_state(as_arrays(kept["learning"]))
+        if self._trainer is None:
+            self._adopt(checkpoint, "the checkpoint")
+            return
+        where = self.checkpoint_name
+        experience = cast("Any", self.trainer).datamodule
+        check_whole(checkpoint, type(experience).__qualname__, where)
+        self._adopt(checkpoint, where)
+        own = cast("torch.optim.Optimizer", self.configure_optimizers())
+        check_optimizer(checkpoint["optimizer_states"], own, where)
+        check_loops(checkpoint["loops"]["fit_loop"], self.trainer.fit_loop.state_dict(), where)
 
-    def restore(self, checkpoint: dict[str, Any]) -> None:
-        """Loads a checkpoint's content outside of a Trainer, for acting.
+    def restore(self, checkpoint: dict[str, Any], where: str = "the checkpoint") -> None:
+        """Loads a checkpoint's content outside of a Trainer, for acting; ``where`` names it.
 
         Raises:
             CheckpointError: its parameters do not fit this agent.
         """
-        self.on_load_checkpoint(checkpoint)
+        self._adopt(checkpoint, where)
         self.load_state_dict(checkpoint["state_dict"])
         self.eval()
+
+    def _adopt(self, checkpoint: dict[str, Any], where: str) -> None:
+        if AGENT_KEY not in checkpoint:
+            raise CheckpointError(f"{where} holds no Sharpwave agent")
+        kept = checkpoint[AGENT_KEY]
+        kind, own = kept["config"]["agent"]["kind"], self.config.agent.kind
+        if kind != own:
+            raise CheckpointError(f"{where} is of agent {kind}, this run trains {own}")
+        check_environment(kept["environment"], self.spec, where)
+        check_parameters(checkpoint["state_dict"], self.state_dict(), where)
+        self.counters = Counters(**kept["counters"])
+        self.recent_returns = RecentReturns.restore(kept["recent_returns"])
+        self.load_learning_state(as_arrays(kept["learning"]))
 
     @property
     def _rounds_between_rows(self) -> int:

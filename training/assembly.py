@@ -121,7 +121,7 @@ def trainer(
         "devices": 1,
         "logger": _loggers(config, folder),
         "callbacks": _callbacks(config, folder),
-        "plugins": [AtomicCheckpointIO()],
+        "plugins": [AtomicCheckpointIO(config.loop.durability)],
         "default_root_dir": folder,
         "enable_progress_bar": False,
         "enable_model_summary": False,
@@ -161,13 +161,12 @@ def _callbacks(config: RunConfig, folder: Path) -> list[Callback]:
     callbacks: list[Callback] = [
         SettingsFile(folder / "config.yaml"),
         FirstCheckpoint(checkpoints),
-        LastCheckpoint(checkpoints, every_n_train_steps=rounds),
-        LastCheckpoint(checkpoints, every_n_epochs=1, save_on_train_epoch_end=True),
+        LastCheckpoint(checkpoints, rounds),
     ]
     if config.evaluation.episodes:
+        callbacks.append(BestCheckpoint(checkpoints))
     if config.replay.retention == "drop":
         callbacks.append(DropSegments(checkpoints))
-        callbacks.append(BestCheckpoint(checkpoints))
     if config.logging.progress:
         callbacks.append(RunProgress())
     return callbacks

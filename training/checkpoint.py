@@ -5,15 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from storage import EnvironmentSpec
-from storage.errors import CheckpointError
+from storage.errors import CheckpointError, ConfigError
+from training.checkpoint_file import (
+    AGENT_KEY,
+    CHECKPOINTS,
+    other_checkpoint,
+    read_checkpoint,
+)
 from training.config import RunConfig
 from training.config_file import from_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import torch
 
     from training.agent import ReplayAgent
 
@@ -24,20 +30,20 @@ __all__ = [
     "check_parameters",
     "last_checkpoint",
     "load",
+    "named_segments",
+    "other_checkpoint",
+    "pinned_segments",
     "read_checkpoint",
 ]
 
-AGENT_KEY = "sharpwave"
-"""Where a checkpoint keeps the agent's settings, environment and counters."""
-
 
 def last_checkpoint(run: Path | str) -> Path:
-    """The newest checkpoint of a run directory, from which it resumes.
+    """The newest checkpoint of a run directory, from which it resumes; it may be damaged.
 
     Raises:
         CheckpointError: there is none.
     """
-    return _existing(Path(run), ["last.ckpt"])
+    return _existing(Path(run), ["last.ckpt", "previous.ckpt"])
 
 
 def best_checkpoint(run: Path | str) -> Path:
@@ -46,29 +52,38 @@ def best_checkpoint(run: Path | str) -> Path:
     Raises:
         CheckpointError: there is none.
     """
-    return _existing(Path(run), ["best.ckpt", "last.ckpt"])
+    return _existing(Path(run), ["best.ckpt", "last.ckpt", "previous.ckpt"])
 
 
-def read_checkpoint(path: Path | str) -> dict[str, Any]:
-    """The content of a checkpoint file.
+def named_segments(path: Path | str) -> set[int]:
+    """The segments of its store that a checkpoint cannot be resumed without.
+
+    Those are the segments of the window's episodes, the one that each lane was writing, and what
+    else the position names: all that the run had written, or what `Writer.retain` left of them.
+    Whoever takes segments out of a store (retention) keeps these.
 
     Raises:
-        CheckpointError: the file is missing, damaged, or not written by Sharpwave.
+        CheckpointError: the file is missing or damaged; it may name any segment then.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise CheckpointError(f"there is no checkpoint {path}")
-    try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch's unpickler runs into any error in bytes that are no pickle
-        found = str(error).partition("\n")[0] or type(error).__name__
-        raise CheckpointError(
-            f"{path} cannot be read as a checkpoint ({found}); it is damaged or was not written by "
-            "Sharpwave. Use another one."
-        ) from error
-    if not isinstance(content, dict) or AGENT_KEY not in content:
-        raise CheckpointError(f"{path} holds no Sharpwave agent")
-    return content
+    content = read_checkpoint(path)
+    state = content.get("OnlineExperience") or content.get("OfflineExperience")
+    if not state:
+        return set()
+    named = {int(row[0]) for row in state["view"]["episodes"]["data"].tolist()}
+    position = state.get("position", {"lanes": [], "segments": []})
+    named |= {segment for segment, *_ in position["segments"]}
+    return named | {lane["segment"] for lane in position["lanes"]} - {None}
+
+
+def pinned_segments(run: Path | str) -> set[int]:
+    """What `named_segments` gives of all checkpoints of a run directory together.
+
+    Raises:
+        CheckpointError: one of them is damaged.
+    """
+    folder = Path(run) / "checkpoints"
+    kept = [folder / name for name in CHECKPOINTS if (folder / name).is_file()]
+    return set().union(*map(named_segments, kept))
 
 
 def load(path: Path | str) -> ReplayAgent:
@@ -86,10 +101,13 @@ def load(path: Path | str) -> ReplayAgent:
     path = best_checkpoint(path) if Path(path).is_dir() else Path(path)
     content = read_checkpoint(path)
     kept = content[AGENT_KEY]
-    agent = make_agent(
-        from_mapping(RunConfig, kept["config"]), EnvironmentSpec.from_json(kept["environment"])
-    )
-    agent.restore(content)
+    try:
+        config = from_mapping(RunConfig, kept["config"])
+        spec = EnvironmentSpec.from_json(kept["environment"])
+    except (ConfigError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CheckpointError(f"{path} holds settings that no run has: {error}") from error
+    agent = make_agent(config, spec)
+    agent.restore(content, str(path))
     return agent
 
 
@@ -114,9 +132,9 @@ def check_parameters(
     """Refuses a checkpoint of a network of another shape.
 
     Raises:
-        CheckpointError: naming the parameters that differ and their shapes.
+        CheckpointError: naming the parameters that differ, their shapes and dtypes.
     """
-    shapes = [{name: tuple(each.shape) for name, each in state.items()} for state in (kept, own)]
+    shapes = [{name: _looks(each) for name, each in state.items()} for state in (kept, own)]
     names = sorted(shapes[0].keys() | shapes[1].keys())
     differing = [name for name in names if shapes[0].get(name) != shapes[1].get(name)]
     if differing:
@@ -129,12 +147,17 @@ def check_parameters(
         )
 
 
+def _looks(tensor: torch.Tensor) -> str:
+    name = str(tensor.dtype).removeprefix("torch.")
+    return f"{tuple(tensor.shape)}" if name == "float32" else f"{name} {tuple(tensor.shape)}"
+
+
 def _existing(run: Path, names: list[str]) -> Path:
     folder = run / "checkpoints"
     for name in names:
         if (folder / name).is_file():
             return folder / name
     raise CheckpointError(
-        f"{run} holds no checkpoint: {folder / names[-1]} does not exist. A run writes its first "
+        f"{run} holds no checkpoint: {folder / 'last.ckpt'} does not exist. A run writes its first "
         "one when training starts; start it anew, or name another run"
     )

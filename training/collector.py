@@ -224,7 +224,9 @@ class Collector:
             if episode is not None:
                 self._open[lane] = True
                 columns = self._writer.open_rows(lane)
-                stored[lane] = StoredEpisode(_known_seed(episode), episode.steps, columns)
+                stored[lane] = StoredEpisode(
+                    _known_seed(episode), episode.steps, columns, episode.lane_episode
+                )
         for lane, observation in restore_episodes(self._lanes, stored, leaves).items():
             self._observations[lane] = observation
 

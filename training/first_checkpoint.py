@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from lightning.pytorch.callbacks import Callback
 
+from training.checkpoint_io import remove_leftovers
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -17,6 +19,8 @@ __all__ = ["FirstCheckpoint"]
 class FirstCheckpoint(Callback):
     """Writes ``last.ckpt`` before a new run's first round, so that it can always be resumed.
 
+    What killed saves of earlier sittings left beside it is removed.
+
     Args:
         folder: The folder of the run's checkpoints.
     """
@@ -26,5 +30,6 @@ class FirstCheckpoint(Callback):
 
     def on_train_epoch_start(self, trainer: lightning.Trainer, pl_module: Any) -> None:  # noqa: ARG002
         """Saves, unless the run goes on from a checkpoint; the experience is open by now."""
+        remove_leftovers(self._path.parent)
         if trainer.ckpt_path is None:
             trainer.save_checkpoint(self._path, weights_only=False)

@@ -71,10 +71,27 @@ class TensorBoardFiles(TensorBoardLogger):
 
 
 class LastCheckpoint(ModelCheckpoint):
-    """Replaces ``last.ckpt``, and has no state of its own that a moved run would lose."""
+    """Replaces ``last.ckpt`` every few rounds and when training ends.
 
-    def __init__(self, folder: Path, **when: Any) -> None:
-        super().__init__(folder, "last", enable_version_counter=False, **when)
+    It has no state of its own that a moved run would lose.
+
+    Args:
+        folder: The folder of the run's checkpoints.
+        rounds: Rounds between two checkpoints.
+    """
+
+    def __init__(self, folder: Path, rounds: int) -> None:
+        super().__init__(folder, "last", every_n_train_steps=rounds, enable_version_counter=False)
+
+    def on_train_start(self, trainer: lightning.Trainer, pl_module: Any) -> None:
+        """What a run goes on from need not be written again."""
+        super().on_train_start(trainer, pl_module)
+        self._last_global_step_saved = trainer.global_step
+
+    def on_train_epoch_end(self, trainer: lightning.Trainer, pl_module: Any) -> None:  # noqa: ARG002
+        """Saves the end, also where the run was asked to stop after a round."""
+        if not self._should_skip_saving_checkpoint(trainer):
+            self._save_topk_checkpoint(trainer, self._monitor_candidates(trainer))
 
     def state_dict(self) -> dict[str, Any]:
         """Nothing."""

@@ -29,6 +29,8 @@ def _content(folder: Path):
     content["OnlineExperience"].pop("store")
     position = content["OnlineExperience"]["position"]
     position.pop("store_uuid")
+    # The checksum of a log covers the times that its records hold.
+    position["segments"] = [each[:2] for each in position["segments"]]
     for lane in position["lanes"]:
         if lane["open"]:
             lane["open"].pop("begin_time")

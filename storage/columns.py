@@ -8,17 +8,21 @@ from typing import Any
 import numpy as np
 
 from storage.schema import Column, Schema
-from storage.segment import MappedSegment
+from storage.segment import MappedSegment, SegmentInfo
 
 __all__ = ["ColumnReader", "Columns"]
+
+Mapped = Callable[[int], MappedSegment]
+"""Maps of a segment by its id; asked for at every read, so that few need be held."""
 
 
 class ColumnReader:
     """One column over all segments. Slices copy the asked rows, closing rows included."""
 
-    def __init__(self, column: Column, segments: Sequence[MappedSegment]) -> None:
+    def __init__(self, column: Column, segments: Sequence[SegmentInfo], mapped: Mapped) -> None:
         self._column = column
         self._segments = segments
+        self._mapped = mapped
         self._ends = np.cumsum([segment.rows for segment in segments], dtype=np.int64)
 
     def __len__(self) -> int:
@@ -49,25 +53,29 @@ class ColumnReader:
 
     def _read(self, start: int, stop: int) -> np.ndarray[Any, Any]:
         out = np.empty((stop - start, *self._column.shape), self._column.dtype)
-        begin = 0
-        for segment, end in zip(self._segments, self._ends.tolist(), strict=True):
+        first = int(np.searchsorted(self._ends, start, side="right"))
+        for segment, end in zip(self._segments[first:], self._ends[first:].tolist(), strict=True):
+            begin = end - segment.rows
             low, high = max(start, begin), min(stop, end)
-            if low < high:
-                rows = segment.array(self._column.name)[low - begin : high - begin]
-                out[low - start : high - start] = rows
-            begin = end
+            if low >= high:
+                break
+            rows = self._mapped(segment.id).array(self._column.name)[low - begin : high - begin]
+            out[low - start : high - start] = rows
         return out
 
 
 class Columns(Mapping[str, ColumnReader]):
     """Columns by name, in the schema's order."""
 
-    def __init__(self, schema: Schema, segments: Callable[[], Sequence[MappedSegment]]) -> None:
+    def __init__(
+        self, schema: Schema, segments: Callable[[], Sequence[SegmentInfo]], mapped: Mapped
+    ) -> None:
         self._schema = schema
         self._segments = segments
+        self._mapped = mapped
 
     def __getitem__(self, name: str) -> ColumnReader:
-        return ColumnReader(self._schema.column(name), self._segments())
+        return ColumnReader(self._schema.column(name), self._segments(), self._mapped)
 
     def __iter__(self) -> Iterator[str]:
         return (column.name for column in self._schema.columns)

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 __all__ = ["Mode", "Store"]
 
 Mode = Literal["r", "r+"]
+_MOST_MAPS = 16_384
+"""Memory maps that a store holds on to: a quarter of what Linux lets a process have."""
 _logger = logging.getLogger(__name__)
 
 
@@ -54,7 +56,7 @@ class Store:
         self.mode: Mode = mode
         self.uuid: str = attributes["store_uuid"]
         self.env_spec, self.schema = read_description(attributes, self.paths.steps / "zarr.json")
-        self.columns = Columns(self.schema, self._mapped_segments)
+        self.columns = Columns(self.schema, lambda: self.segments, self.segment)
         """Columns by name: ``store.columns["reward"][a:b]``, rows of all segments in order."""
         self._logs: dict[int, CommitLog] = {}
         self._mapped: dict[int, MappedSegment] = {}
@@ -167,13 +169,13 @@ class Store:
         return self.log(segment).records
 
     def segment(self, segment: int) -> MappedSegment:
-        """Read-only maps of a segment, the same object each time."""
-        if segment not in self._mapped:
-            self._mapped[segment] = MappedSegment(self.paths, self.schema, self.log(segment))
-        return self._mapped[segment]
-
-    def _mapped_segments(self) -> list[MappedSegment]:
-        return [self.segment(segment) for segment, _ in self._ordered()]
+        """Read-only maps of a segment; those asked for lately are held, within _MOST_MAPS."""
+        log = self.log(segment)
+        mapped = self._mapped.pop(segment, None) or MappedSegment(self.paths, self.schema, log)
+        self._mapped[segment] = mapped
+        if len(self._mapped) * len(self.schema.columns) > _MOST_MAPS:
+            del self._mapped[next(iter(self._mapped))]
+        return mapped
 
     def log(self, segment: int) -> CommitLog:
         """The commit log of a segment; KeyError when there is none."""

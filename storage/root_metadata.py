@@ -10,8 +10,13 @@ from typing import Any
 from storage.atomic import write_atomic
 from storage.checksum import crc32c
 from storage.containment import read_regular, require_folders
-from storage.description import read_metadata
-from storage.errors import CorruptStoreError, FormatVersionError, StoreNotFoundError
+from storage.description import LARGEST_METADATA, read_metadata
+from storage.errors import (
+    CorruptStoreError,
+    FormatVersionError,
+    StoreNotFoundError,
+    UnsupportedSpaceError,
+)
 from storage.layout import FORMAT_VERSION, StorePaths, segment_id
 from storage.zarr_metadata import encode, group_document
 
@@ -35,8 +40,16 @@ def root_document(attributes: Mapping[str, Any]) -> bytes:
 
 
 def write_root(paths: StorePaths, attributes: Mapping[str, Any]) -> None:
-    """Write the copy, and last the file that makes a store of its folder."""
+    """Write the copy, and last the file that makes a store of its folder.
+
+    Raises UnsupportedSpaceError for spaces whose description is too long to be read again.
+    """
     document = root_document(attributes)
+    if len(document) > LARGEST_METADATA:
+        raise UnsupportedSpaceError(
+            f"the spaces of this environment take {len(document):,} bytes to describe, more than "
+            f"the {LARGEST_METADATA:,} that are read: give bounds that are the same everywhere"
+        )
     write_atomic(paths.description, document, paths.staging)
     write_atomic(paths.steps / "zarr.json", document, paths.staging)
 
@@ -69,6 +82,8 @@ def read_root(paths: StorePaths) -> dict[str, Any]:
     missing = [key for key, kind in _KINDS.items() if not isinstance(attributes.get(key), kind)]
     if missing:
         raise not_a_store(metadata, f"its attributes lack {', '.join(missing)}")
+    if not attributes["store_uuid"].isprintable() or len(attributes["store_uuid"]) > 100:
+        raise not_a_store(metadata, "its store_uuid is no name")
     checksum = attributes.get("checksum", attributes_checksum(attributes))
     if checksum != attributes_checksum(attributes):
         raise not_a_store(metadata, "its attributes fail their checksum")

@@ -51,18 +51,18 @@ class Log(Protocol):
 
 
 def new_episodes(log: Log, segment_ids: Iterable[int], consumed: dict[int, int]) -> Integers:
-    """Episodes that `consumed` (segment id -> records seen) does not cover, oldest first.
+    """Episodes that `consumed` (segment id -> next ordinal) does not cover, oldest first.
 
     Gives int64 [k, 4] of (segment id, ordinal, start, length) and brings `consumed` up to date.
     Order is by end time, then segment and ordinal, so that lanes interleave as they were lived.
     """
     parts, times = [], []
     for segment_id in segment_ids:
-        records = log.records(segment_id)[consumed.get(segment_id, 0) :]
+        records = log.records(segment_id)
+        records = records[np.searchsorted(records["ordinal"], consumed.get(segment_id, 0)) :]
         if not len(records):
             continue
-        consumed[segment_id] = consumed.get(segment_id, 0) + len(records)
-        records = records[records["length"] > 0]
+        consumed[segment_id] = int(records["ordinal"][-1]) + 1
         names = ("ordinal", "start", "length")
         columns = [np.full(len(records), segment_id), *(records[name] for name in names)]
         parts.append(np.stack(columns, axis=1).astype(np.int64))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,13 +11,15 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import storage
 from pipeline.collectable import check_environment, check_not_of_a_run, check_seed
+from pipeline.forecast import check, forecast_collection, free_disk
 from pipeline.progress_bar import progress_bar
 from pipeline.quoting import quote
 from pipeline.settings import SettingsParser, split_words
 from pipeline.summary import disk_use
 from pipeline.summary_table import byte_text
-from storage.disk_need import disk_need
 from storage.errors import ConfigError, NonFiniteError, SharpwaveError
+from storage.syncing import Durability
+from storage.writer_settings import sync_rule
 from training.environment import EnvironmentConfig
 
 if TYPE_CHECKING:
@@ -49,6 +50,10 @@ class CollectConfig:
         seed: Resets and draws are derived from it; a store takes each seed once.
         run: Name that the store remembers this collection by; collect-SEED when left out.
         nonfinite: At NaN or infinity: "refuse", or "end_episode", which truncates before it.
+        durability: What a finished episode survives: "process" the end of this process, however it
+            comes; "fsync" a power cut, too.
+        sync_episodes: With "fsync", episodes that may end before the disk is waited for.
+        sync_seconds: With "fsync", seconds that an episode may wait for others to end.
     """
 
     environment: EnvironmentConfig
@@ -59,8 +64,12 @@ class CollectConfig:
     seed: int = 0
     run: str | None = None
     nonfinite: Literal["refuse", "end_episode"] = "refuse"
+    durability: Durability = "process"
+    sync_episodes: int = 1
+    sync_seconds: float = 0.0
 
     def __post_init__(self) -> None:
+        sync_rule(self.durability, self.sync_episodes, self.sync_seconds)
         for name in ("steps", "lanes"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"--{name} is {getattr(self, name)}; it must be at least 1")
@@ -155,7 +164,13 @@ def _act(config: CollectConfig, store: Store, policy: Policy, update: int) -> bo
     lanes = EnvLanes([partial(make_environment, config.environment)] * config.lanes)
     try:
         with store.writer(
-            lanes=config.lanes, run=_run_name(config), nonfinite=config.nonfinite, seal=True
+            lanes=config.lanes,
+            run=_run_name(config),
+            nonfinite=config.nonfinite,
+            seal=True,
+            durability=config.durability,
+            sync_episodes=config.sync_episodes,
+            sync_seconds=config.sync_seconds,
         ) as writer:
             collector = Collector(
                 lanes, writer, policy, seed=config.seed, nonfinite=config.nonfinite
@@ -208,23 +223,15 @@ def _store(config: CollectConfig, spec: EnvironmentSpec) -> Iterator[Store]:
 
 def _announce(config: CollectConfig, store: Store) -> None:
     """Says what the steps will need, and warns when the disk has less."""
-    import shutil
-
-    needed = disk_need(
-        store.schema,
-        config.steps,
-        lanes=config.lanes,
-        longest=store.env_spec.max_episode_steps,
-    )
-    free = shutil.disk_usage(store.path).free
+    longest = store.env_spec.max_episode_steps
+    forecast = forecast_collection(store.schema, config.steps, config.lanes, longest)
+    one = config.steps == 1
     print(
-        f"{store.env_spec.id}: {_counted(config.steps, 'step')} "
-        f"{'takes' if config.steps == 1 else 'take'} up to {byte_text(needed)} while "
-        f"{'it is' if config.steps == 1 else 'they are'} written, "
-        f"{byte_text(free)} are free"
+        f"{store.env_spec.id}: {_counted(config.steps, 'step')} {'takes' if one else 'take'} up to "
+        f"{byte_text(forecast.disk)} while {'it is' if one else 'they are'} written, "
+        f"{byte_text(free_disk(store.path))} are free"
     )
-    if needed > free:
-        print("sharpwave: warning: the disk will fill up before the end", file=sys.stderr)
+    check(forecast, store.path)
 
 
 def _counted(number: int, noun: str) -> str:

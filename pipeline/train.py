@@ -12,6 +12,7 @@ import storage
 from pipeline.curve import show_curve
 from pipeline.quoting import quote
 from pipeline.run_folder import RunFolder
+from pipeline.forecast import announce_run
 from pipeline.settings import SettingsParser, split_words
 from storage.errors import CheckpointError, ConfigError, NonFiniteError
 
@@ -79,7 +80,7 @@ def train(run: Run) -> None:
     """
     from training.preflight import check_run
 
-    config, _ = check_run(run.config)
+    config, spec = check_run(run.config)
     import training
 
     module, data = training.build(config, run.folder.path)
@@ -97,6 +98,7 @@ def train(run: Run) -> None:
     _check_stored(config, run.folder)
     counters = module.counters
     print(f"\n{_done(module)} in {_duration(counters.wall_time)}\n")
+            announce_run(config, spec, module, run.folder.path)
     if run.folder.store.is_dir():
         show_curve(run.folder)
 

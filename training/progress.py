@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
     import lightning
 
-__all__ = ["RunProgress", "Status"]
+__all__ = ["RunProgress", "Status", "duration"]
+
+_MEASURED = 5.0
+"""Seconds of updates from which the rest is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +45,11 @@ class Status:
         """What the budget counts."""
         return "steps" if self.acting else "updates"
 
-    def line(self, speed: float) -> str:
-        """One plain line; ``speed`` in steps of the budget a second."""
+    def line(self, speed: float, left: float | None = None) -> str:
+        """One plain line; ``speed`` in steps of the budget a second, ``left`` in seconds."""
         done = f"{self.steps:,} of {self.budget:,} {self.unit}"
-        return f"{done} ({100 * self.steps / self.budget:.0f} %)  {self.numbers(speed)}"
+        ends = "" if left is None else f"  {duration(left)} left"
+        return f"{done} ({100 * self.steps / self.budget:.0f} %)  {self.numbers(speed)}{ends}"
 
     def numbers(self, speed: float) -> str:
         """Everything but the steps."""
@@ -54,12 +58,23 @@ class Status:
         return f"{acted}β {self.beta:.3f}  far {self.far_fraction:.3f}  {speed:,.0f} {self.unit}/s"
 
 
+def duration(seconds: float) -> str:
+    """A forecast of time, as exact as one is."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+
+
 class _HasStatus(Protocol):
     def status(self) -> Status: ...
 
 
 class RunProgress(Callback):
     """A live bar on a terminal; elsewhere a plain line every ``interval`` seconds, and a last one.
+
+    Updates take most of a run's time, so how long it will take is told once they have begun: in a
+    line of its own as soon as some seconds of them were measured, and in all lines after it.
 
     Args:
         stream: Where to write; standard error by default, looked up when training starts.
@@ -82,13 +97,17 @@ class RunProgress(Callback):
         self._began = 0.0
         self._shown = 0.0
         self._first = 0
+        self._updates = 0
+        self._learning: tuple[float, int] | None = None
+        """When the first updates had been made, and at which step."""
+        self._foretold = False
 
     def on_train_start(self, trainer: lightning.Trainer, pl_module: Any) -> None:  # noqa: ARG002
         """Opens the bar where the output is a terminal."""
         status = _status(pl_module)
         self._stream = self._stream or sys.stderr
         self._began = self._shown = self._clock()
-        self._first = status.steps
+        self._first, self._updates = status.steps, status.updates
         if self._stream.isatty():
             self._bar = _Bar(self._stream, status)
             self._refresh = 0.2
@@ -100,10 +119,13 @@ class RunProgress(Callback):
         *_: Any,
     ) -> None:
         """Shows the state after a round, unless something was shown just before."""
-        now = self._clock()
-        if now - self._shown >= self._refresh:
-            self._shown = now
-            self._show(_status(pl_module), now)
+        now, status = self._clock(), _status(pl_module)
+        if self._learning is None and status.updates > self._updates:
+            self._learning = now, status.steps
+        measured = self._learning is not None and now - self._learning[0] >= _MEASURED
+        if now - self._shown >= self._refresh or (measured and not self._foretold):
+            self._shown, self._foretold = now, measured
+            self._show(status, now)
 
     def on_train_end(self, trainer: lightning.Trainer, pl_module: Any) -> None:  # noqa: ARG002
         """Shows the final state and closes the bar."""
@@ -119,8 +141,16 @@ class RunProgress(Callback):
         if self._bar is not None:
             self._bar.show(status, speed)
         elif self._stream is not None:
-            self._stream.write(status.line(speed) + "\n")
+            self._stream.write(status.line(speed, self._left(status, now)) + "\n")
             self._stream.flush()
+
+    def _left(self, status: Status, now: float) -> float | None:
+        """Seconds to the end at the speed since updates began; None while nobody knows."""
+        if self._learning is None or now - self._learning[0] < _MEASURED:
+            return None
+        began, steps = self._learning
+        rest = status.budget - status.steps
+        return rest * (now - began) / (status.steps - steps) if rest > 0 else None
 
     def _close(self) -> None:
         if self._bar is not None:

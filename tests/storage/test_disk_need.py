@@ -33,13 +33,13 @@ def test_it_is_what_the_files_take_before_they_are_trimmed(
                 terminated=False,
                 truncated=False,
             )
-        assert blocks(store) == disk_need(store.schema, steps, lanes=lanes)
+        assert blocks(store) == disk_need(store.schema, steps, lanes=lanes).total
 
 
 def test_long_collections_count_full_segments_and_closing_rows(tmp_path: Path) -> None:
     schema = storage.create(tmp_path / "store", tiny_spec()).schema
     rows = 10_000_000 * schema.row_bytes
-    need = disk_need(schema, 10_000_000)
+    need = disk_need(schema, 10_000_000).total
     assert 1.13 * rows < need < 1.14 * rows
-    short = disk_need(schema, 10_000_000, longest=4)
+    short = disk_need(schema, 10_000_000, longest=4).total
     assert short == pytest.approx(1.25 * need, rel=0.01)

@@ -13,6 +13,7 @@ any program.
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import struct
 import subprocess
@@ -23,7 +24,7 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["PowerDisk", "loop_mount", "power_disk", "reboot", "unmount"]
+__all__ = ["PowerDisk", "loop_mount", "mount_tmpfs", "power_disk", "reboot", "unmount"]
 
 _SHUTDOWN = (2 << 30) | (4 << 16) | (ord("X") << 8) | 125  # _IOR('X', 125, __u32)
 _WITHOUT_FLUSH = 2
@@ -38,7 +39,14 @@ def loop_mount(image: Path, folder: Path, size: int = 0) -> None:
     """Mount ext4 in a file, made first where ``size`` is given; skips where that is refused."""
     try:
         if size:
-            made = _run("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0", image)
+            made = _run(
+                "mkfs.ext4",
+                "-q",
+                "-F",
+                "-E",
+                "lazy_itable_init=0,lazy_journal_init=0,nodiscard",
+                image,
+            )
             if made.returncode:
                 pytest.skip(f"no ext4 can be made here: {made.stderr.strip()}")
         mounted = _run("mount", "-o", "loop", image, folder)
@@ -48,8 +56,19 @@ def loop_mount(image: Path, folder: Path, size: int = 0) -> None:
         pytest.skip(f"mounting a disk image is not allowed here: {mounted.stderr.strip()}")
 
 
+def mount_tmpfs(folder: Path, size: str) -> None:
+    """Mount a tmpfs of ``size``, such as "8m"; skips where that is refused."""
+    try:
+        mounted = _run("mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder)
+    except FileNotFoundError:
+        pytest.skip("there is no mount command, so no disk of one's own can be had")
+    if mounted.returncode:
+        pytest.skip(f"mounting a small disk is not allowed here: {mounted.stderr.strip()}")
+
+
 def unmount(folder: Path) -> None:
     """Unmount what is mounted there, also when a process that was just killed still lets go."""
+    gc.collect()
     for _ in range(200):
         if not os.path.ismount(folder) or _run("umount", folder).returncode == 0:
             return

@@ -9,9 +9,11 @@ import signal
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import storage
+from storage.checksum import crc32c
 from tests.faults.jobs import DRIFT, train_words
 from tests.faults.nursery import Child, Nursery, eventually
 from tests.faults.oracle import Oracle, promised
@@ -134,13 +136,30 @@ def attempt(
 
 def check_same_run(expected: Path, path: Path) -> None:
     """Steps, metrics and what was learnt are those of the run that nobody disturbed."""
-    assert storage.content_hash(path / "store") == storage.content_hash(expected / "store")
     assert metrics(path) == metrics(expected)
+    assert played(path / "store") == played(expected / "store")
+    assert storage.content_hash(path / "store") == storage.content_hash(expected / "store")
     ours = read_checkpoint(path / "checkpoints/last.ckpt")
     theirs = read_checkpoint(expected / "checkpoints/last.ckpt")
     assert {name: value.tolist() for name, value in ours["state_dict"].items()} == {
         name: value.tolist() for name, value in theirs["state_dict"].items()
     }
+
+
+def played(path: Path) -> list[tuple[int, ...]]:
+    """Lane, number, seed, length, ending and checksum of the actions of every episode."""
+    with storage.open(path) as store:
+        return [
+            (
+                *(each.record.lane, each.record.lane_episode, each.record.seed or 0),
+                *(
+                    each.record.length,
+                    int(each.record.ending),
+                    crc32c(np.ascontiguousarray(each.action)),
+                ),
+            )
+            for each in store.iterate_episodes()
+        ]
 
 
 def metrics(path: Path) -> list[dict[str, str]]:

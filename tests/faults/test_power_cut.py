@@ -61,7 +61,7 @@ def test_what_fsync_acknowledged_outlives_a_power_cut(
             start(writers, oracle.path, file, 100_000 * len(told) + k, options)
             for k, file in enumerate(told[-2:])
         ]
-        eventually(lambda: any(map(read_told, told[-2:])), "no episode came")
+        eventually(lambda files=told[-2:]: any(map(read_told, files)), "no episode came")
         time.sleep(chance.uniform(0, 0.3))
         cut_and_restore(disk, children, oracle.path)
         acknowledged = [each for file in told for each in read_told(file)]

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, once and twice within 50 ms: nothing committed is lost, no noise, resumable."""
+"""Ctrl-C and SIGTERM, also twice within 50 ms: nothing is lost, no noise, and it goes on."""
 
 from __future__ import annotations
 

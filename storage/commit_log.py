@@ -31,6 +31,8 @@ from storage.log_record import (
 
 __all__ = ["CommitLog", "log_with_voids"]
 
+_SEAL, _VOID = int(RecordKind.SEAL), int(RecordKind.VOID)
+
 
 class _Taken(NamedTuple):
     """All that was read of a log so far: replaced as a whole, so that no interrupt tears it."""
@@ -174,8 +176,18 @@ class CommitLog:
                 raw, suspicious = self._scan(taken, file.read())
         if suspicious:
             raise self._damaged(taken, raw, "fails its checksum although good records follow it")
+        self._check(taken, raw)
         self._taken = self._take(taken, raw)
         return replaced or len(raw) > 0
+
+    def take_appended(self, data: bytes, size: int) -> None:
+        """Take in the one record that this process just appended, the log's size being ``size``."""
+        taken = self._taken
+        if taken.offset + len(data) == size:
+            raw = np.frombuffer(data, record_dtype(len(self._header(taken).columns)))
+            self._taken = self._take(taken, raw)
+        else:  # an interrupt had come between another append and this
+            self.refresh()
 
     def torn_bytes(self) -> int:
         """Bytes after the last good record: what a writer that died left behind."""
@@ -198,14 +210,13 @@ class CommitLog:
         """What is known with ``raw`` taken in; rows behind ``ordinals`` are nobody's meanwhile."""
         if not len(raw):
             return taken
-        self._check(taken, raw)
-        episodes = raw[raw["kind"] != RecordKind.SEAL]
+        episodes = raw[raw["kind"] != _SEAL]
         taken = self._grown(taken, len(episodes))
         first, end = taken.ordinals, taken.ordinals + len(episodes)
         new = taken.all_records[first:end]
         take_fields(new, episodes)
         taken.all_checksums[first:end] = episodes["column_crc"]
-        gone = episodes["kind"] == RecordKind.VOID
+        gone = episodes["kind"] == _VOID
         void = taken.void
         if gone.any():
             void = np.concatenate([void, first + np.flatnonzero(gone)])
@@ -216,16 +227,18 @@ class CommitLog:
             sequence=taken.sequence + len(raw),
             steps=taken.steps + int(episodes["length"][~gone].sum()),
             rows=int(_ends(new[-1:])[0]) if len(new) else taken.rows,
-            sealed=bool(raw["kind"][-1] == RecordKind.SEAL),
+            sealed=bool(raw["kind"][-1] == _SEAL),
             checksum=_extended(taken.checksum, raw),
         )
 
     def _check(self, taken: _Taken, raw: np.ndarray[Any, Any]) -> None:
         """Raise CorruptStoreError for records that no writer makes, or not in this place."""
+        if not len(raw):
+            return
         forged = np.flatnonzero(impossible(raw, self._header(taken).capacity))
         if len(forged):
             raise self._damaged(taken, raw[: int(forged[0])], "says what no writer says")
-        seal = raw["kind"] == RecordKind.SEAL
+        seal = raw["kind"] == _SEAL
         late = np.flatnonzero(seal[:-1]) + 1
         if taken.sealed or len(late):
             first = 0 if taken.sealed else int(late[0])
@@ -295,10 +308,10 @@ def _ends(records: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def _extended(checksum: int, raw: np.ndarray[Any, Any]) -> int:
     """The checksum with more records, voided ones as they were before."""
     data = raw.tobytes()
-    if (raw["kind"] == RecordKind.VOID).any():
+    if (raw["kind"] == _VOID).any():
         size = raw.dtype.itemsize
         parts = [data[at : at + size] for at in range(0, len(data), size)]
-        for i in np.flatnonzero(raw["kind"] == RecordKind.VOID):
+        for i in np.flatnonzero(raw["kind"] == _VOID):
             parts[i] = with_kind(parts[i], RecordKind.EPISODE)
         data = b"".join(parts)
     return extend_crc32c(checksum, data)

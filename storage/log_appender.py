@@ -23,16 +23,16 @@ class LogAppender:
         self._columns = columns
         self._file = FileIO(path, "r+", opener=open_regular)
 
-    def episode(self, record: LogRecord) -> None:
-        """Commit an episode. Raises DiskFullError and leaves the log as it was."""
-        self._append(encode_record(RecordKind.EPISODE, record, self._columns))
+    def episode(self, record: LogRecord) -> bytes:
+        """Commit an episode; what was appended. Raises DiskFullError, the log as it was."""
+        data = encode_record(RecordKind.EPISODE, record, self._columns)
+        append_all(self._file.fileno(), data, self.path)
+        return data
 
     def seal(self, sequence: int, episodes: int, rows: int, time: int) -> None:
         """Say that the segment gets no more episodes."""
         record = LogRecord(episodes, sequence, rows, 0, 0, 0.0, None, -1, -1, -1, time, time, ())
-        self._append(encode_record(RecordKind.SEAL, record, self._columns))
-
-    def _append(self, data: bytes) -> None:
+        data = encode_record(RecordKind.SEAL, record, self._columns)
         append_all(self._file.fileno(), data, self.path)
 
     def sync(self) -> None:

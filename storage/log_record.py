@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,10 @@ class RecordKind(IntEnum):
     """An episode that a repair took out: its rows stay in their place and count for nobody."""
 
 
+# Plain numbers: an enum's members are looked up slowly, and commits are many.
+_EPISODE, _SEAL, _VOID = (int(kind) for kind in RecordKind)
+_FIRST_ENDING, _LAST_ENDING = int(Ending.TERMINATED), int(Ending.CUT)
+
 RECORD = np.dtype(
     [
         ("sequence", "<u8"),
@@ -56,6 +61,7 @@ RECORD = np.dtype(
 """What readers get of an episode's record; times are nanoseconds since 1970."""
 
 
+@lru_cache(maxsize=64)
 def record_dtype(columns: int) -> np.dtype[Any]:
     """The bytes of one record in the file, for a segment of so many columns."""
     return np.dtype(
@@ -154,11 +160,11 @@ def take_fields(target: np.ndarray[Any, Any], raw: np.ndarray[Any, Any]) -> None
 
 def impossible(raw: np.ndarray[Any, Any], capacity: int) -> np.ndarray[Any, Any]:
     """Which records say what no writer says, bool: the checksum being right, a forger's."""
-    seal = raw["kind"] == RecordKind.SEAL
+    seal = raw["kind"] == _SEAL
     start, length = raw["start"], raw["length"]
     fits = (start >= 0) & (start < capacity) & (length >= 1) & (length < capacity)
     fits &= start + length < capacity
-    ends = (raw["ending"] >= Ending.TERMINATED) & (raw["ending"] <= Ending.CUT)
-    known = (raw["kind"] == RecordKind.EPISODE) | (raw["kind"] == RecordKind.VOID)
+    ends = (raw["ending"] >= _FIRST_ENDING) & (raw["ending"] <= _LAST_ENDING)
+    known = (raw["kind"] == _EPISODE) | (raw["kind"] == _VOID)
     wrong: np.ndarray[Any, Any] = ~(seal | (known & fits & ends))
     return wrong

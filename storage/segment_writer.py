@@ -12,6 +12,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -287,9 +288,8 @@ class SegmentWriter:
         checksums = tuple(
             crc32c(self.arrays[column.name][record.start : end]) for column in self.schema.columns
         )
-        fields = {name: getattr(record, name) for name in record.__slots__}
-        self._appender.episode(LogRecord(**(fields | {"column_crc": checksums})))
-        self._log.refresh()
+        data = self._appender.episode(replace(record, column_crc=checksums))
+        self._log.take_appended(data, self._appender.size())
 
     def publish(self, interval: float = 0.0) -> None:
         """Show the committed rows to foreign readers, unless done within ``interval`` seconds."""

@@ -146,13 +146,14 @@ def test_an_interrupt_around_the_append(
     write = getattr(LogAppender, method)
     calls: list[int] = []
 
-    def interrupted(self: LogAppender, *values: object) -> None:
+    def interrupted(self: LogAppender, *values: object) -> object:
         calls.append(1)
         if len(calls) == 2 and not after:
             raise KeyboardInterrupt
-        write(self, *values)
+        appended = write(self, *values)
         if len(calls) == 2:
             raise KeyboardInterrupt
+        return appended
 
     monkeypatch.setattr(LogAppender, method, interrupted)
     acknowledged: list = []

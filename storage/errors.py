@@ -19,6 +19,7 @@ __all__ = [
     "FeedbackError",
     "FormatVersionError",
     "NonFiniteError",
+    "OverlayInUseError",
     "ReadOnlyStoreError",
     "SamplingError",
     "SchemaMismatchError",
@@ -53,6 +54,10 @@ class CorruptStoreError(SharpwaveError, ValueError):
 
 class SegmentLockedError(SharpwaveError, RuntimeError):
     """Another live writer holds the segment."""
+
+
+class OverlayInUseError(SharpwaveError, RuntimeError):
+    """Another live view writes the overlay."""
 
 
 class ReadOnlyStoreError(SharpwaveError, PermissionError):

@@ -62,6 +62,7 @@ def test_foreign_readers_see_what_was_published(f4: F4) -> None:
     assert root["000000"]["far"][:].tolist() == [0, 1] * 5
     assert root["000000/value"].shape == (10,)
     assert sorted(path.name for path in (f4.path / "overlays").iterdir()) == [
+        "mine.lock",
         "mine.staging",
         "mine.zarr",
     ]

@@ -176,7 +176,7 @@ def test_what_cannot_be_drawn_says_why(filler) -> None:
         with pytest.raises(SamplingError, match="window="):
             made.view(window=window)
     with pytest.raises(SamplingError, match=r"scheme 'per2'.*uniform"):
-        made.view(scheme="per2")
+        made.view(scheme="per2", private=True)
     made.episode(5)
     empty.advance()
     with pytest.raises(EmptyViewError, match="5 of 6 steps"):

@@ -311,7 +311,7 @@ def test_arriving_steps_decay_where_that_is_asked_for(tmp_path, mode) -> None:
         wanted += [2.0, 0.25]
     assert_close(priorities(view, lived.steps), wanted)
     assert_fresh(view)
-    again = made.view(priorities=by_error, sequences=on_insert)
+    again = made.view(priorities=by_error, sequences=on_insert, private=True)
     assert_close(priorities(again, lived.steps), wanted)
     made.close()
 
@@ -325,7 +325,7 @@ def test_what_left_the_window_gets_nothing(tmp_path, mode) -> None:
     for record, _ in records:
         view.admit(record, np.zeros(5, F4))
     set_priorities(view, 0.05, 1.0)
-    column = made.store.overlay("main", mode="r+").segment(records[0][0].segment, 15)
+    column = made.store.overlay("main").segment(records[0][0].segment, 15)
     assert (view.forget(), view.forget()) == (4, 4)
     before = column.array("priority").copy()
     view.feed_back(batch_of(records[2][1].steps[:2]), priority_error=F4([1, 0.5]))

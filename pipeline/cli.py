@@ -25,6 +25,7 @@ VERBS: Final[dict[str, str]] = {
     "inspect": "say what a store holds",
     "verify": "read all of a store and say what is damaged",
     "repair": "move what is damaged in a store aside, so that the rest reads on",
+    "migrate": "bring a store of an older format version up to date",
     "curve": "draw the learning curve of a run",
     "cliffwalk": "compare replay schemes on Blind Cliffwalk, and check PSER's Theorem 1",
     "demo": "train on a small task, then show the curve, the store and what to try next",

@@ -215,8 +215,11 @@ class Overlay:
         if opened is None or self._lock is None or not self._lock.held or not opened.rows:
             return
         arrays = {column.name: opened.array(column.name) for column in OVERLAY_COLUMNS}
-        with suppress(OSError):  # no room, or the segment was dropped: then there are none
+        with suppress(OSError, KeyError):  # no room, or the segment was dropped
             write_checksums(self.path / segment_name(segment), arrays, self._staging)
+            log = self._store.log(segment)
+            if log.sealed:
+                opened.trim(log.rows)
 
     def close(self) -> None:
         """Let go of all maps, and of the lock; may be called twice."""

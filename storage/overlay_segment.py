@@ -157,6 +157,11 @@ class OverlaySegment:
         if len(self.unset):
             self.reset(self.unset)
 
+    def trim(self, rows: int) -> None:
+        """Give back the space behind ``rows`` rows, of which nobody will touch more."""
+        for file in self._files:
+            file.shrink(max(rows, self.rows))
+
     def reset(self, rows: np.ndarray[Any, Any] | slice) -> None:
         """Make rows ones that were never set; on disk only where this may write."""
         for name in _BY_NAME:

@@ -120,6 +120,25 @@ def test_segments_that_leave_the_window_get_theirs_then(tmp_path: Path) -> None:
     assert recorded(store) == {info.id for info in store.segments}
 
 
+def test_space_behind_the_rows_of_a_sealed_segment_is_given_back(tmp_path: Path) -> None:
+    store = storage.create(tmp_path / "store", tiny_spec())
+    with store.writer(row_budget=300) as writer:
+        for episode in range(90):
+            play(writer, 0, episode)
+    sealed = [info for info in store.segments if info.sealed]
+    assert sealed
+    for _ in range(2):  # opened again, it grows again, and keeps what it held
+        with store.replay(window=1000, scheme="per") as view:
+            view.feed_back(view.sample(64), priority_error=np.full(64, 3, np.float32))
+            held = {i.id: store.overlay().segment(i.id, i.rows).array("priority") for i in sealed}
+            held = {segment: array.tobytes() for segment, array in held.items()}
+        for info in sealed:
+            file = store.path / f"overlays/main.zarr/{info.id:06d}/priority/c.0"
+            assert file.stat().st_size == 32768 + 4 * -(-info.rows // 256) * 256
+            now = store.overlay().segment(info.id, info.rows).array("priority")
+            assert now.tobytes() == held[info.id]
+
+
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", '{"rows": -1, "crc32c": 0}', '{"rows": 1, "crc32c": "x"}', "[" * 4000]
 )

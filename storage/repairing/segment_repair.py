@@ -123,6 +123,7 @@ class _Mending:
         parts: dict[str, Kept] = {}
         if self._plan.rewrites_log:
             self._add_file(parts, self._paths.log(self._plan.segment))
+            self._add_file(parts, self._paths.episode_table(self._plan.segment))
         for name in self._plan.files:
             path = self._paths.root / name
             if path.name.startswith("c."):

@@ -70,7 +70,7 @@ def _blank(column: Column, schema: Schema) -> float | None:
 
 def _any(mask: np.ndarray[Any, Any]) -> Mask:
     """Which rows have any number that the mask marks."""
-    return np.asarray(mask.reshape(len(mask), -1).any(axis=1))
+    return np.asarray(mask.any(axis=tuple(range(1, mask.ndim))))
 
 
 def _place(places: RowPlaces, block: Block) -> np.ndarray[Any, Any]:
@@ -119,7 +119,7 @@ def _not_finite(rows: np.ndarray[Any, Any]) -> Mask:
 
 def _partly_finite(rows: np.ndarray[Any, Any]) -> Mask:
     """Rows that are neither finite nor, as where nobody gave a draw, all NaN."""
-    none = np.isnan(rows).reshape(len(rows), -1).all(axis=1)
+    none = np.isnan(rows).all(axis=tuple(range(1, rows.ndim)))
     return np.asarray(_not_finite(rows) & ~none)
 
 

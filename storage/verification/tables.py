@@ -13,6 +13,8 @@ from storage.verification.regular_files import read_file
 
 __all__ = ["judge_table", "read_table"]
 
+_MAGIC = b"ARROW1\0\0"
+
 
 def read_table(path: Path) -> bytes | None:
     """The file's bytes, read before the log; None where there is none."""
@@ -28,6 +30,8 @@ def judge_table(data: bytes, log: RawLog) -> str:
     """What is wrong with the table; nothing where it equals the log's first episodes."""
     import pyarrow as pa
 
+    if not data.startswith(_MAGIC):  # which pyarrow does not look at, and others do
+        return "it does not start as an Arrow file"
     try:
         with pa.ipc.open_file(pa.py_buffer(data)) as reader:
             table = reader.read_all()

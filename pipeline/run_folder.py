@@ -56,7 +56,7 @@ class RunFolder:
         folder = cls(path)
         if not path.exists() or folder.never_began():
             return folder
-        if folder.last_checkpoint.is_file():
+        if folder.last_checkpoint.is_file() or folder.previous_checkpoint.is_file():
             resume = f"`sharpwave train --resume {quote(path)}`"
             remedy = f"go on with it by {resume}, or choose another --name"
         elif folder.store.is_dir():
@@ -161,6 +161,11 @@ class RunFolder:
     def last_checkpoint(self) -> Path:
         """Where the run goes on from."""
         return self.checkpoints / "last.ckpt"
+
+    @property
+    def previous_checkpoint(self) -> Path:
+        """Where it goes on from when `last_checkpoint` is damaged."""
+        return self.checkpoints / "previous.ckpt"
 
     @property
     def metrics(self) -> Path:

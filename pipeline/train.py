@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import signal
 import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import storage
 from pipeline.curve import show_curve
-from pipeline.quoting import quote
-from pipeline.run_folder import RunFolder
 from pipeline.forecast import announce_run
+from pipeline.quoting import quote
+from pipeline.resumption import check_changes, check_settings, resumption, set_aside
+from pipeline.run_folder import RunFolder
 from pipeline.settings import SettingsParser, split_words
+from pipeline.streams import complain
 from storage.errors import CheckpointError, ConfigError, NonFiniteError
 
 if TYPE_CHECKING:
@@ -35,8 +40,6 @@ _EXTRA: Final = {
     "offline": "train from this store, without acting (the same as --replay.store)",
     "runs": "the folder that holds the runs (default: runs)",
 }
-_CHANGEABLE: Final = ("loop.steps", "loop.updates_per_step", "evaluation", "logging", "checkpoint")
-"""What may differ when a run is resumed; anything else would make it another run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,8 @@ class Run:
     config: RunConfig
     folder: RunFolder
     checkpoint: Path | None = None
+    damaged: Path | None = None
+    """A newer checkpoint that cannot be read."""
     finished: bool = False
     """Every step was taken, but the process ended before it had drawn the picture."""
 
@@ -91,14 +96,16 @@ def train(run: Run) -> None:
         try:
             if run.checkpoint is None:
                 run.folder.clear()
+            if run.damaged is not None:
+                set_aside(run.damaged)
             print(f"{run.folder.path}: {config.environment.id}, {_budget(config)}")
+            announce_run(config, spec, module, run.folder.path)
             _fit(trainer, module, data, run)
         finally:
             run.folder.discard_empty()
     _check_stored(config, run.folder)
     counters = module.counters
     print(f"\n{_done(module)} in {_duration(counters.wall_time)}\n")
-            announce_run(config, spec, module, run.folder.path)
     if run.folder.store.is_dir():
         show_curve(run.folder)
 
@@ -123,18 +130,32 @@ def _check_stored(config: RunConfig, folder: RunFolder) -> None:
 
 
 def _fit(trainer: Any, module: ReplayAgent, data: Any, run: Run) -> None:
-    """Trains; raises `KeyboardInterrupt` that says what is kept, and says so at errors."""
+    """Trains; raises `KeyboardInterrupt` that says what is kept, and says so at errors.
+
+    Raises `SystemExit` with 143 where the run was asked to terminate.
+    """
+    from pipeline.interruption import RoundEndStop
+
+    stop = RoundEndStop()
+    trainer.callbacks.insert(0, stop)
     try:
         trainer.fit(module, data, ckpt_path=run.checkpoint, weights_only=True)
     except SystemExit:
         if not trainer.interrupted:
             raise
     except Exception:
-        if run.folder.last_checkpoint.is_file():
-            print(f"sharpwave: {_kept(run.folder, module)}", file=sys.stderr)
+        if module.steps > _resumed_steps(run.folder):
+            kept = _kept(run.folder, module, at_round_end=False)
+            print(f"sharpwave: {kept}", file=sys.stderr)
         raise
-    if trainer.interrupted:
-        raise KeyboardInterrupt(_kept(run.folder, module))
+    stopped = stop.signal is not None and not module.finished
+    if not trainer.interrupted and not stopped:
+        return
+    kept = _kept(run.folder, module, at_round_end=not trainer.interrupted)
+    if stop.signal != signal.SIGTERM:
+        raise KeyboardInterrupt(kept)
+    complain(f"\nsharpwave: terminated. {kept}")
+    raise SystemExit(128 + signal.SIGTERM)
 
 
 def _budget(config: RunConfig) -> str:
@@ -187,18 +208,19 @@ def _new_run(files: Sequence[str], values: dict[str, Any]) -> Run:
 def _resumed_run(path: Path, options: Sequence[str]) -> Run:
     folder = RunFolder.existing(path)
     own = [option for option in options if not option.startswith(("--resume", "--runs"))]
-    config = read_config([folder.config], own)
-    _check_changes(read_config([folder.config]), config)
-    _check_checkpoint(folder)
-    done = _checkpoint_steps(folder)
+    before, config = read_config([folder.config]), read_config([folder.config], own)
+    check_changes(before, config)
+    found = resumption(folder)
+    check_settings(folder, before, found)
+    done = found.steps
     if done >= config.loop.steps and _lacks_picture(folder):
-        return Run(config, folder, folder.last_checkpoint, finished=True)
+        return Run(config, folder, found.checkpoint, finished=True)
     if done >= config.loop.steps:
         raise ConfigError(
             f"{path} has {'taken' if config.replay.store is None else 'done'} its {done:,} "
             f"{_unit(config)}; go on by --loop.steps={2 * done} or another number above that"
         )
-    return Run(config, folder, folder.last_checkpoint)
+    return Run(config, folder, found.checkpoint, found.damaged)
 
 
 def _lacks_picture(folder: RunFolder) -> bool:
@@ -210,69 +232,32 @@ def _lacks_picture(folder: RunFolder) -> bool:
     return not read_learning_curve(folder.path).missing
 
 
-def _check_checkpoint(folder: RunFolder) -> None:
-    """Refuses a run that never wrote a checkpoint, with what to do instead."""
-    if folder.last_checkpoint.is_file():
-        return
-    runs = "" if folder.path.parent == Path("runs") else f" --runs={quote(folder.path.parent)}"
-    remedy = (
-        f"It took no step, so start it again by `sharpwave train {quote(folder.config)}{runs}`"
-        if folder.never_began()
-        else f"Learn from its steps by --offline {quote(folder.store)}, under another --name"
-        if folder.store.is_dir()
-        else "Start it again under another --name"
-    )
-    raise CheckpointError(
-        f"{folder.path} cannot be resumed: {folder.last_checkpoint} does not exist. {remedy}"
-    )
-
-
-def _checkpoint_steps(folder: RunFolder) -> int:
-    """Where the last checkpoint stands, in what the budget counts."""
-    from training.checkpoint import AGENT_KEY, read_checkpoint
-
-    return int(read_checkpoint(folder.last_checkpoint)[AGENT_KEY]["counters"]["environment_steps"])
-
-
 def _unit(config: RunConfig) -> str:
     return "steps" if config.replay.store is None else "updates"
 
 
-def _check_changes(before: RunConfig, after: RunConfig) -> None:
-    from training.config_file import to_mapping
-
-    old, new = _flat(to_mapping(before)), _flat(to_mapping(after))
-    changed = [name for name in new if new[name] != old.get(name)]
-    refused = [name for name in changed if not name.startswith(_CHANGEABLE)]
-    if refused:
-        raise ConfigError(
-            f"a resumed run cannot change {', '.join(refused)}; only {', '.join(_CHANGEABLE)} may "
-            "differ. Start a new run for anything else."
-        )
-
-
-def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in values.items():
-        inner = _flat(value, f"{prefix}{key}.") if isinstance(value, dict) and value else None
-        flat |= {f"{prefix}{key}": value} if inner is None else inner
-    return flat
-
-
-def _kept(folder: RunFolder, module: ReplayAgent) -> str:
-    if not folder.last_checkpoint.is_file():
+def _kept(folder: RunFolder, module: ReplayAgent, *, at_round_end: bool) -> str:
+    """What a run that was stopped has kept, and how to go on."""
+    steps = _resumed_steps(folder)
+    if math.isinf(steps):
         return "Nothing was learnt yet; start again by the same command."
     kept = (
         f"The episodes of {module.environment_steps:,} steps are kept in {folder.store}; "
         "resuming sets aside those after its checkpoint (store/orphans) and plays on from there. "
-        if module.acting
+        if module.acting and not at_round_end
         else ""
     )
     unit = _unit(module.config).removesuffix("s")
-    return (
-        f"{kept}Go on from {unit} {_checkpoint_steps(folder):,} by "
-        f"`sharpwave train --resume {quote(folder.path)}`."
-    )
+    return f"{kept}Go on from {unit} {steps:,} by `sharpwave train --resume {quote(folder.path)}`."
+
+
+def _resumed_steps(folder: RunFolder) -> float:
+    """Where the run would go on; infinite where it cannot."""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            return resumption(folder).steps
+    except CheckpointError:
+        return math.inf
 
 
 def _duration(seconds: float) -> str:

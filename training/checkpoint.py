@@ -58,8 +58,8 @@ def best_checkpoint(run: Path | str) -> Path:
 def named_segments(path: Path | str) -> set[int]:
     """The segments of its store that a checkpoint cannot be resumed without.
 
-    Those are the segments of the window's episodes, the one that each lane was writing, and what
-    else the position names: all that the run had written, or what `Writer.retain` left of them.
+    Those are the segments of the window's episodes, and the one that each lane was writing. Of
+    others that the position names a rewind reads nothing but the log, where it is still there.
     Whoever takes segments out of a store (retention) keeps these.
 
     Raises:
@@ -70,9 +70,8 @@ def named_segments(path: Path | str) -> set[int]:
     if not state:
         return set()
     named = {int(row[0]) for row in state["view"]["episodes"]["data"].tolist()}
-    position = state.get("position", {"lanes": [], "segments": []})
-    named |= {segment for segment, *_ in position["segments"]}
-    return named | {lane["segment"] for lane in position["lanes"]} - {None}
+    lanes = state["position"]["lanes"] if "position" in state else []
+    return named | {lane["segment"] for lane in lanes} - {None}
 
 
 def pinned_segments(run: Path | str) -> set[int]:

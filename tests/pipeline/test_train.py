@@ -2,12 +2,7 @@ from __future__ import annotations
 
 import csv
 import os
-import re
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -26,7 +21,6 @@ from storage.errors import (
     UnsupportedSpaceError,
 )
 from tests.pipeline.conftest import SMALL, small
-from training.checkpoint import read_checkpoint
 
 
 def test_a_run_writes_its_folder_and_nothing_else(trained: tuple[Path, str, str]) -> None:
@@ -255,44 +249,6 @@ def test_offline_learns_from_a_store_it_leaves_alone(
     with pytest.raises(SchemaMismatchError, match="holds steps of InvertedPendulum-v5"):
         main(["--environment.id=Hopper-v5", "--name=other", "--offline=store"])
     assert sorted(os.listdir("runs")) == ["off", "own"]
-
-
-def _steps(checkpoint: Path) -> int:
-    if not checkpoint.exists():
-        return 0
-    return int(read_checkpoint(checkpoint)["sharpwave"]["counters"]["environment_steps"])
-
-
-def test_interrupted_run_says_how_to_resume_and_does(tmp_path: Path, sharpwave) -> None:
-    words = ["train", "--name=cut", *small("--loop.steps=1000000")]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pipeline.cli", *words],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        # A shell starts background jobs with SIGINT ignored, and children inherit that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
-    )
-    checkpoint = tmp_path / "runs/cut/checkpoints/last.ckpt"
-    deadline = time.monotonic() + 120
-    while _steps(checkpoint) == 0 and time.monotonic() < deadline:
-        time.sleep(0.2)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 130, err
-    found = re.search(r"Go on from step ([\d,]+) by `sharpwave train --resume runs/cut`", err)
-    assert found, err
-    assert int(found[1].replace(",", "")) == _steps(checkpoint) > 0
-    assert "Traceback" not in err
-    assert "graceful" not in err
-    with storage.open(tmp_path / "runs/cut/store") as store:
-        steps = store.n_steps
-    assert steps > 0
-    more = steps + 64
-    sharpwave("train", "--resume", "runs/cut", f"--loop.steps={more}")
-    with storage.open(tmp_path / "runs/cut/store") as store:
-        assert store.n_steps == more
 
 
 def test_a_finished_run_without_its_picture_gets_it(

@@ -1,0 +1,168 @@
+"""From which checkpoint a run goes on, and whether its settings are still those of the run."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pipeline.quoting import quote
+from pipeline.run_folder import RunFolder
+from storage.errors import CheckpointError, ConfigError
+
+if TYPE_CHECKING:
+    from training.config import RunConfig
+
+__all__ = ["Resumption", "check_changes", "check_settings", "resumption", "set_aside"]
+
+_CHANGEABLE: Final = (
+    "loop.steps",
+    "loop.updates_per_step",
+    "loop.durability",
+    "loop.sync_",
+    "replay.retention",
+    "replay.page_limit",
+    "evaluation",
+    "logging",
+    "checkpoint",
+)
+"""What may differ when a run is resumed; anything else would make it another run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resumption:
+    """Where a run goes on."""
+
+    checkpoint: Path
+    content: dict[str, Any]
+    damaged: Path | None = None
+    """A newer checkpoint that cannot be read, to be set aside."""
+
+    @property
+    def steps(self) -> int:
+        """Where the checkpoint stands, in what the budget counts."""
+        from training.checkpoint import AGENT_KEY
+
+        return int(self.content[AGENT_KEY]["counters"]["environment_steps"])
+
+
+def resumption(folder: RunFolder) -> Resumption:
+    """The newest checkpoint that can be read, last.ckpt or the one before it; warns of the latter.
+
+    Raises:
+        CheckpointError: the run has none, or neither can be read.
+    """
+    from training.checkpoint import read_checkpoint
+
+    last, previous = folder.last_checkpoint, folder.previous_checkpoint
+    if not last.exists() and not previous.exists():
+        raise _no_checkpoint(folder)
+    try:
+        return Resumption(last, read_checkpoint(last))
+    except CheckpointError as error:
+        if not previous.exists():
+            raise CheckpointError(f"{error}. {_other_ways(folder)}") from error
+        reason = str(error)
+    try:
+        found = Resumption(previous, read_checkpoint(previous), last if last.exists() else None)
+    except CheckpointError as error:
+        raise CheckpointError(f"{reason}; and {error}. {_other_ways(folder)}") from error
+    aside = f"; {last} is kept as {_aside(last).name}" if found.damaged else ""
+    warnings.warn(
+        f"{reason.partition('; use')[0].partition(': use')[0]}: going on from the one before it, "
+        f"{previous}, at step {found.steps:,}{aside}",
+        stacklevel=2,
+    )
+    return found
+
+
+def set_aside(path: Path) -> None:
+    """Gives a damaged checkpoint another name, so that a new one may take its place."""
+    path.rename(_aside(path))
+
+
+def check_changes(before: RunConfig, after: RunConfig) -> None:
+    """Refuses a command line that would make a resumed run another run.
+
+    Raises:
+        ConfigError: naming the settings.
+    """
+    refused = [name for name, _, _ in _differing(before, after)]
+    if refused:
+        raise ConfigError(
+            f"a resumed run cannot change {', '.join(refused)}; only what does not change the run "
+            "may differ (loop.steps, loop.updates_per_step, loop.durability, loop.sync_episodes, "
+            "loop.sync_seconds, replay.retention, replay.page_limit, evaluation, logging, "
+            "checkpoint). Start a new run for anything else."
+        )
+
+
+def check_settings(folder: RunFolder, config: RunConfig, found: Resumption) -> None:
+    """Refuses a run whose config.yaml was changed since the checkpoint.
+
+    Raises:
+        ConfigError: naming the settings and both values.
+        CheckpointError: the checkpoint's settings are those of no run.
+    """
+    from training.checkpoint import AGENT_KEY
+    from training.config import RunConfig
+    from training.config_file import from_mapping
+
+    try:
+        kept = from_mapping(RunConfig, found.content[AGENT_KEY]["config"])
+    except ConfigError as error:
+        raise CheckpointError(
+            f"{found.checkpoint} holds settings that no run has: {error}"
+        ) from error
+    changed = [f"{name} is {new!r}, was {old!r}" for name, old, new in _differing(kept, config)]
+    if changed:
+        raise ConfigError(
+            f"{folder.config} was changed since {found.checkpoint} was written: "
+            f"{'; '.join(changed)}. Put the old values back, or start a new run"
+        )
+
+
+def _differing(before: RunConfig, after: RunConfig) -> list[tuple[str, Any, Any]]:
+    """Settings that differ and may not, with both values."""
+    from training.config_file import to_mapping
+
+    old, new = _flat(to_mapping(before)), _flat(to_mapping(after))
+    return [
+        (name, old.get(name), new.get(name))
+        for name in [*new, *(old.keys() - new.keys())]
+        if new.get(name) != old.get(name) and not name.startswith(_CHANGEABLE)
+    ]
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        inner = _flat(value, f"{prefix}{key}.") if isinstance(value, dict) and value else None
+        flat |= {f"{prefix}{key}": value} if inner is None else inner
+    return flat
+
+
+def _aside(path: Path) -> Path:
+    """A name beside `path` that is free: last.damaged, last.damaged.1 and so on."""
+    names = itertools.chain([".damaged"], (f".damaged.{number}" for number in itertools.count(1)))
+    return next(each for each in map(path.with_suffix, names) if not each.exists())
+
+
+def _no_checkpoint(folder: RunFolder) -> CheckpointError:
+    runs = "" if folder.path.parent == Path("runs") else f" --runs={quote(folder.path.parent)}"
+    remedy = (
+        f"It took no step, so start it again by `sharpwave train {quote(folder.config)}{runs}`"
+        if folder.never_began()
+        else _other_ways(folder)
+    )
+    return CheckpointError(
+        f"{folder.path} cannot be resumed: {folder.last_checkpoint} does not exist. {remedy}"
+    )
+
+
+def _other_ways(folder: RunFolder) -> str:
+    if folder.store.is_dir():
+        return f"Learn from its steps by --offline {quote(folder.store)}, under another --name"
+    return "Start it again under another --name"

@@ -65,6 +65,9 @@ class SegmentPlan:
             what = f"derive {count} again: {', '.join(self.files[:3])}"
             what += ", …" * (len(self.files) > 3)
             told.append(Action("derive", self.segment, what, files=self.files))
+        if "void-rows" in self.kinds:
+            what = "mark the rows of taken-out episodes as never written again"
+            told.append(Action("derive", self.segment, what))
         for name in self.overlays:
             what = f"move what overlay {name} has of it to quarantine/"
             told.append(Action("drop-overlay", self.segment, what))

@@ -10,6 +10,7 @@ from pathlib import Path
 from storage.errors import CorruptStoreError, ReadOnlyStoreError, SegmentLockedError
 from storage.layout import segment_name
 from storage.lock import SegmentLock
+from storage.overlay_lock import OverlayLock
 from storage.repairing.actions import RepairReport
 from storage.repairing.plan import SegmentPlan, plan_segment
 from storage.repairing.segment_repair import mend_segment, move_overlays, set_segment_aside
@@ -39,8 +40,8 @@ def repair(
     ``dry_run`` no byte changes, and the report says what would be done.
 
     Raises StoreNotFoundError, FormatVersionError, SegmentLockedError while a live writer holds a
-    damaged segment, CorruptStoreError where neither copy of the root metadata is good,
-    ReadOnlyStoreError, DiskFullError.
+    damaged segment, OverlayInUseError while a view writes a damaged overlay, CorruptStoreError
+    where neither copy of the root metadata is good, ReadOnlyStoreError, DiskFullError.
     """
     root = Path(path).absolute()
     files, found = examine_root(root)
@@ -134,9 +135,12 @@ def _steps(plan: SegmentPlan) -> Iterator[Callable[[StoreFacts, SegmentPlan], Pa
 
 @contextmanager
 def _locked(facts: StoreFacts, plans: list[SegmentPlan]) -> Iterator[None]:
-    """Hold the segments' locks; SegmentLockedError, with nothing changed, where somebody does."""
+    """Hold the locks of segments and overlays; raises where somebody does, nothing changed."""
     with ExitStack() as stack:
         for plan in plans:
             lock = SegmentLock.acquire(facts.paths, plan.segment)
             stack.callback(lock.release)
+        for name in sorted({name for plan in plans for name in plan.overlays}):
+            overlay = OverlayLock(facts.paths.overlays / f"{name}.lock")
+            stack.callback(overlay.release)
         yield

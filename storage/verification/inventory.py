@@ -14,6 +14,7 @@ __all__ = ["half_dropped", "segments_of", "strays"]
 
 _HALF_WRITTEN = re.compile(r".*\.(\d+)\.\d+")
 """A small file before it is renamed into place: name, process id, serial number."""
+_OVERLAY_PARTS = {".zarr", ".staging", ".lock", ".damaged"}
 _FIXED = {"dropped"}
 """Folders of the store besides those of every new one."""
 
@@ -39,10 +40,14 @@ def strays(paths: StorePaths) -> Iterator[Finding]:
     yield from _unknown(paths.logs, paths, _names_segment_or("store.json", ".log", ".open"))
     yield from _unknown(paths.episodes, paths, _names_segment_or("", ".arrow"))
     yield from _unknown(paths.locks, paths, _names_segment_or("", ".lock"))
+    yield from _unknown(paths.overlays, paths, lambda name: Path(name).suffix in _OVERLAY_PARTS)
     yield from _staged(paths)
     for kind, folder in (("orphans", paths.orphans), ("quarantine", paths.quarantine)):
         for entry in _entries(folder):
             yield finding(kind, _relative(entry, paths), "kept aside", segment=_segment_in(entry))
+    for damaged in sorted(paths.overlays.glob("*.damaged")):
+        for entry in _entries(damaged):
+            yield finding("quarantine", _relative(entry, paths), "set aside by a view")
 
 
 def _entries(folder: Path) -> list[Path]:

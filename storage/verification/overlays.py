@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from storage.checksum import crc32c, extend_crc32c
 from storage.column_file import ColumnFile
 from storage.layout import segment_id
 from storage.overlay import OVERLAY_COLUMNS
+from storage.overlay_checksums import RowsChecksum, read_checksum
 from storage.schema import Column
 from storage.verification.blocks import read_head, row_blocks
 from storage.verification.findings import Finding, finding
@@ -98,20 +100,56 @@ def check_overlay_segment(
 
 def _column_fault(file: ColumnFile) -> tuple[str, int]:
     """What is wrong with a column of an overlay, and the bytes read."""
+    recorded = read_checksum(file.path.parent)
     taken = 0
     try:
         head = read_head(file.path, file.capacity)
         taken += len(head)
         if head != shard_head(file.column, file.capacity):
             return "the shard's index, or the zeros behind it, is damaged", taken
+        sums = RowsSum(recorded.rows if recorded is not None else 0)
         for block in row_blocks(file.path, file.column, file.capacity, file.capacity):
             taken += block.rows.nbytes
             bad = block.error or _impossible(file.column, block.rows)
             if bad:
                 return f"{bad} from row {block.first:,} on", taken
+            sums.take(block.rows)
     except OSError as error:
         return f"it cannot be read: {error.strerror}", taken
-    return "", taken
+    return _changed(file, recorded, sums), taken
+
+
+class RowsSum:
+    """CRC32C of a column's first rows, taken block by block."""
+
+    def __init__(self, rows: int) -> None:
+        self.wanted = rows
+        self.seen = 0
+        self.crc32c = 0
+
+    def take(self, rows: np.ndarray[Any, Any]) -> None:
+        """The next rows."""
+        part = rows[: self.wanted - self.seen]
+        if len(part):
+            data: Any = part.view(np.uint8)
+            self.crc32c = extend_crc32c(self.crc32c, data) if self.seen else crc32c(data)
+            self.seen += len(part)
+
+
+def _changed(file: ColumnFile, recorded: RowsChecksum | None, sums: RowsSum) -> str:
+    """Whether rows are not what they were when the last view let go of them.
+
+    A view forgets the checksum before it changes a row: one that has changed meanwhile says
+    nothing.
+    """
+    folder = file.path.parent
+    if recorded is None:
+        there = (folder / "checksum.json").exists() and read_checksum(folder) is None
+        return "its checksum.json is not what a view writes" if there else ""
+    fits = (sums.seen, sums.crc32c) == (recorded.rows, recorded.crc32c)
+    if fits or read_checksum(folder) != recorded:
+        return ""
+    return "its rows are not those that its last view left"
 
 
 def _impossible(column: Column, rows: np.ndarray[Any, Any]) -> str:

@@ -46,7 +46,8 @@ class Outcome:
     """What is there after a repair that ran through, wherever an earlier one stopped."""
 
     def __init__(self, path: Path) -> None:
-        self.files = tree(path, "locks", "quarantine", "staging")
+        files = tree(path, "locks", "quarantine", "staging")
+        self.files = {name: data for name, data in files.items() if not name.endswith(".lock")}
         self.content = storage.content_hash(path)
         self.kept = Counter(
             (file.split("/", 2)[2], data)

@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 import storage
-from storage.errors import CorruptStoreError, SegmentLockedError, StoreNotFoundError
+from storage.errors import (
+    CorruptStoreError,
+    OverlayInUseError,
+    SegmentLockedError,
+    StoreNotFoundError,
+)
 from storage.log_header import LogHeader
 from storage.log_record import record_dtype
 from tests.storage.damage import Sound, column_file, cut, flip, reseal, row_at, set_row, tree
@@ -254,6 +259,19 @@ def test_a_damaged_overlay_segment_is_moved_and_begun_anew(sound: Sound) -> None
     with storage.open(sound.path, "r+") as store:
         store.replay(64, scheme="per").close()
     assert sound.kinds() == set()
+
+
+def test_an_overlay_in_use_is_not_moved(sound: Sound) -> None:
+    with storage.open(sound.path, "r+") as store:
+        view = store.replay(64, scheme="per")
+        segment = view.sample(8).segment[0]
+        folder = sound.paths.overlays / "main.zarr" / f"{segment:06d}"
+        flip(folder / "far" / "c.0", 3)
+        with pytest.raises(OverlayInUseError, match="main"):
+            storage.repair(sound.path)
+        view.close()
+    assert [each.kind for each in storage.repair(sound.path).actions] == ["drop-overlay"]
+    require_mended(sound, set(sound.episodes))
 
 
 def test_what_is_no_file_makes_room_for_one(sound: Sound, tmp_path: Path) -> None:

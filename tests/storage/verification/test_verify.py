@@ -4,6 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import storage
@@ -269,6 +270,28 @@ def test_damaged_overlays_are_warnings(sound: Sound) -> None:
     assert storage.verify(sound.path, overlays=False).findings == ()
     (overlay / "zarr.json").write_bytes(b"{}")
     assert sound.kinds() == {"overlay-segment", "overlay-metadata"}
+
+
+def test_a_bit_of_an_overlay_fails_its_checksum(sound: Sound) -> None:
+    segment = next((sound.paths.overlays / "main.zarr").glob("0*"))
+    flip(segment / "last_drawn" / "c.0", 32_768)
+    (warning,) = storage.verify(sound.path).warnings
+    assert warning.what == "its rows are not those that its last view left"
+    flip(segment / "last_drawn" / "c.0", 32_768)
+    flip(segment / "last_drawn" / "checksum.json", 0, 7)
+    (warning,) = storage.verify(sound.path).warnings
+    assert "checksum.json" in warning.what
+
+
+def test_an_overlay_that_a_view_writes_is_no_damage(sound: Sound) -> None:
+    with storage.open(sound.path, "r+") as store:
+        view = store.replay(64, scheme="per")
+        for _ in range(3):
+            batch = view.sample(8)
+            view.feed_back(batch, priority_error=np.full(8, 2.0))
+            assert storage.verify(sound.path).findings == ()
+        view.close()
+    assert storage.verify(sound.path).findings == ()
 
 
 def test_strays_and_what_was_kept_aside_are_notes(sound: Sound) -> None:

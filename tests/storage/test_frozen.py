@@ -18,7 +18,7 @@ from storage.verification import verify
 from tests.storage.frozen import life
 
 ARCHIVE = Path(__file__).with_name("frozen") / "version_1.tar.xz"
-CONTENT = "1dbedb7c89a6e482446afa46f6670822f6158cdf676f19d9bd38d9ba580e1729"
+CONTENT = "d4ffa757d1c8087a8b3d219b10b833eeb5b79dc40ab43bc3e188cd052cd9f06a"
 
 
 @pytest.fixture(scope="module")
@@ -62,9 +62,8 @@ def check_step_columns(columns: dict[str, np.ndarray], number: int, steps: int) 
         blank = -1 if name == "policy_update" else 0
         assert (columns[name][steps] == blank).all()
     for t, step in enumerate(lived):
-        uniform = step["behaviour_kind"] == 3
-        wanted = np.full(6, np.nan, np.float32) if uniform else step["behaviour"]
-        np.testing.assert_array_equal(columns["behaviour"][t], wanted)
+        parameters = np.full(6, np.nan) if step["behaviour"] is None else step["behaviour"]
+        np.testing.assert_array_equal(columns["behaviour"][t], parameters.astype(np.float32))
     assert np.isnan(columns["behaviour"][steps]).all()
     assert columns["kind"].tolist() == [1] * steps + [2]
     for t in range(steps + 1):

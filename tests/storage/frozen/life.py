@@ -54,6 +54,7 @@ def info(episode: int, t: int) -> dict[str, Any]:
 def step(episode: int, t: int, ending: str | None = None) -> dict[str, Any]:
     """The step that leads to observation t + 1; ``ending`` is how it ends the episode."""
     raw = np.array([t / 4, -t / 4, episode + 0.5], np.float32)
+    uniform = t == 0  # drawn from the whole box, so without parameters
     return {
         "action": (np.clip(raw[:2], -1, 1), np.float64(raw[2])),
         "raw_action": raw,
@@ -61,8 +62,8 @@ def step(episode: int, t: int, ending: str | None = None) -> dict[str, Any]:
         "observation": observation(episode, t + 1),
         "terminated": ending == "terminated",
         "truncated": ending == "truncated",
-        "behaviour": np.arange(1, 7, dtype=np.float32) / (t + 1),
-        "behaviour_kind": 3 if t == 0 else 1 if t % 2 else 4,
+        "behaviour": None if uniform else np.arange(1, 7) / (t + 1),
+        "behaviour_kind": 3 if uniform else 1 if t % 2 else 4,
         "policy_update": 1000 * episode + t,
         "life_lost": t == 1,
         "info": info(episode, t + 1),

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import storage
+from storage.retention import drop, droppable
 from storage.writer import Writer
 from tests.storage.zoo import Tiny, play, tiny_spec
 
-__all__ = ["DRIFT", "command", "train_words", "warm", "write"]
+__all__ = ["DRIFT", "command", "go_back", "train_words", "warm", "write"]
 
 DRIFT = "tests.training.zoo.make_drift"
 """Episodes of 5 to 11 steps, which follow from their reset seeds."""
@@ -61,23 +65,57 @@ def warm(folder: str, learning: bool) -> None:
         assert main(train_words(160)) == 0
 
 
-def write(path: str, told: str, base: int, lanes: int, options: dict[str, Any]) -> None:
+def write(
+    path: str,
+    told: str,
+    base: int,
+    lanes: int,
+    options: dict[str, Any],
+    pause: float = 0.0,
+    group: int = 0,
+) -> None:
     """Write Tiny episodes, lanes in turn, and tell of each that was committed by one write(2).
 
-    Episodes count from ``base``; ``options`` are the writer's.
+    Episodes count from ``base``; ``options`` are the writer's; ``pause`` is in seconds an episode.
+    With a ``group``, so many are told of at once, after a sync.
     """
-    tell = os.open(told, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    tell = Teller(told, group)
     store = storage.open(path, mode="r+")
-    os.write(tell, b'{"began": true}\n')
+    tell({"began": True})
     with store.writer(lanes=lanes, **options) as writer:
+        tell.sync = writer.sync
         episodes, steps = [base] * lanes, [0] * lanes
         while True:
             for lane in range(lanes):
                 steps[lane] = _step(writer, lane, episodes[lane], steps[lane], tell)
-                episodes[lane] += steps[lane] == 0
+                if steps[lane] == 0:
+                    episodes[lane] += 1
+                    time.sleep(pause)
 
 
-def _step(writer: Writer, lane: int, episode: int, t: int, tell: int) -> int:
+def go_back(path: str, base: int) -> None:
+    """Again and again a run that goes back to a position, plays on, and drops what it sealed."""
+    for episode in count(base, 40):
+        run = f"back{episode}"
+        with storage.open(path, mode="r+") as store:
+            with store.writer(run=run, row_budget=40) as writer:
+                _play_some(writer, episode)
+                position = writer.position()
+                _play_some(writer, episode + 10)
+            storage.rewind(store, position, run)
+            with store.writer(run=run, row_budget=40, continue_from=position) as writer:
+                _play_some(writer, episode + 20)
+            store.refresh()
+            drop(store, droppable(store, (), (), run))
+
+
+def _play_some(writer: Writer, first: int) -> None:
+    for episode in range(first, first + 10):
+        play(writer, 0, episode)
+        time.sleep(0.002)
+
+
+def _step(writer: Writer, lane: int, episode: int, t: int, tell: Teller) -> int:
     """One step; the number of the next, 0 after the last."""
     tiny = Tiny(lane, episode)
     if t == 0:
@@ -86,5 +124,23 @@ def _step(writer: Writer, lane: int, episode: int, t: int, tell: int) -> int:
     if record is None:
         return t + 1
     known = {name: int(getattr(record, name)) for name in ("segment", "start", "length")}
-    os.write(tell, (json.dumps(known | {"lane": lane, "episode": episode}) + "\n").encode())
+    tell(known | {"lane": lane, "episode": episode})
     return 0
+
+
+class Teller:
+    """Lines in a file, each by one write(2), which outlives the process that wrote it."""
+
+    def __init__(self, told: str, group: int) -> None:
+        self._file = os.open(told, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        self._group = group
+        self._waiting: list[str] = []
+        self.sync: Callable[[], None] | None = None
+
+    def __call__(self, known: dict[str, Any]) -> None:
+        self._waiting.append(json.dumps(known) + "\n")
+        if self.sync is None or len(self._waiting) >= self._group:
+            if self.sync is not None and self._group:
+                self.sync()
+            os.write(self._file, "".join(self._waiting).encode())
+            self._waiting.clear()

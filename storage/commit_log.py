@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from storage.log_record import (
 __all__ = ["CommitLog", "log_with_voids"]
 
 _SEAL, _VOID = int(RecordKind.SEAL), int(RecordKind.VOID)
+
+_BLOCK_BYTES = 2**20
+"""Of a log that are looked at together; a header is never as long."""
 
 
 class _Taken(NamedTuple):
@@ -71,6 +74,11 @@ class CommitLog:
     def header(self) -> LogHeader | None:
         """What is fixed about the segment; None when the file held none."""
         return self._taken.header
+
+    @property
+    def inode(self) -> int:
+        """The file that was read; another one when the log was replaced."""
+        return self._taken.inode
 
     @property
     def sequence(self) -> int:
@@ -164,21 +172,12 @@ class CommitLog:
                 return False
             if replaced:
                 taken = _Taken(inode=status.st_ino)
-            file.seek(taken.offset)
-            data = file.read()
             if taken.header is None:
+                data = file.read(_BLOCK_BYTES)
                 header, size = LogHeader.decode(data, self.path)
                 taken = taken._replace(header=header, offset=size, checksum=crc32c(data[:size]))
-                data = data[size:]
-            raw, suspicious = self._scan(taken, data)
-            if suspicious:
-                file.seek(taken.offset)
-                raw, suspicious = self._scan(taken, file.read())
-        if suspicious:
-            raise self._damaged(taken, raw, "fails its checksum although good records follow it")
-        self._check(taken, raw)
-        self._taken = self._take(taken, raw)
-        return replaced or len(raw) > 0
+            self._taken = self._take_all(file, taken, status.st_size - taken.offset)
+        return replaced or self._taken.sequence > taken.sequence
 
     def take_appended(self, data: bytes, size: int) -> None:
         """Take in the one record that this process just appended, the log's size being ``size``."""
@@ -198,13 +197,31 @@ class CommitLog:
             raise CorruptStoreError(f"{self.path} has no header; restore it from a copy")
         return taken.header
 
-    def _scan(self, taken: _Taken, data: bytes) -> tuple[np.ndarray[Any, Any], bool]:
-        """The good records before the first bad one, and whether good ones follow a bad one."""
-        raw, good = good_records(data, len(self._header(taken).columns))
-        if good.all():
-            return raw, False
-        first = int(np.argmin(good))
-        return raw[:first], bool(good[first:].any())
+    def _take_all(self, file: BinaryIO, taken: _Taken, size: int) -> _Taken:
+        """What is known with ``size`` more bytes of the file: some at a time, to stay in caches."""
+        columns = len(self._header(taken).columns)
+        each = record_dtype(columns).itemsize
+        taken = self._grown(taken, size // each)
+        file.seek(taken.offset)
+        while data := file.read(_BLOCK_BYTES // each * each):
+            raw, good = good_records(data, columns)
+            if not good.all():
+                return self._take_end(file, taken, columns)
+            self._check(taken, raw)
+            taken = self._take(taken, raw)
+        return taken
+
+    def _take_end(self, file: BinaryIO, taken: _Taken, columns: int) -> _Taken:
+        """The same where a bad record comes: all before it, unless good ones follow."""
+        for _ in range(2):  # a writer may have been in the middle of it at the first look
+            file.seek(taken.offset)
+            raw, good = good_records(file.read(), columns)
+            bad = int(np.argmin(good)) if not good.all() else len(raw)
+            if not good[bad:].any():
+                self._check(taken, raw[:bad])
+                return self._take(taken, raw[:bad])
+        what = "fails its checksum although good records follow it"
+        raise self._damaged(taken, raw[:bad], what)
 
     def _take(self, taken: _Taken, raw: np.ndarray[Any, Any]) -> _Taken:
         """What is known with ``raw`` taken in; rows behind ``ordinals`` are nobody's meanwhile."""

@@ -35,6 +35,8 @@ class Committer:
         self._settings = settings
         self._left = {segment.id: segment for segment in segments}
         """Segments of this run that were sealed or begun, as far as their logs went."""
+        self._next: int | None = None
+        """The id after the last one that was claimed here."""
         self._shrinking: ThreadPoolExecutor | None = None
         """Gives back the space of sealed segments: freeing blocks takes milliseconds a file."""
 
@@ -61,7 +63,9 @@ class Committer:
                 line.index,
                 settings.capacity,
                 settings.sync,
+                self._next,
             )
+            self._next = segment.id + 1
             self._left[segment.id] = _position(segment)
             line.bind(segment)
 

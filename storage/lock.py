@@ -138,9 +138,13 @@ class SegmentLock:
         return cls(path, segment, file, new=False)
 
     @classmethod
-    def claim(cls, paths: StorePaths) -> SegmentLock:
-        """Take the next free segment id, atomically among all processes, and lock it."""
-        segment = next_segment(paths)
+    def claim(cls, paths: StorePaths, first: int | None = None) -> SegmentLock:
+        """Take the next free segment id, atomically among all processes, and lock it.
+
+        ``first`` is the least id to try, where the caller knows that all below it were claimed: it
+        saves looking through the folders of a store of many segments.
+        """
+        segment = next_segment(paths) if first is None else first
         while True:
             path = paths.lock(segment)
             try:

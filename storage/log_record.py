@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from storage.checksum import crc32c
+from storage.checksum import crc32c, crc32c_each
 from storage.layout import Ending
 
 __all__ = [
@@ -148,8 +148,8 @@ def good_records(data: bytes, columns: int) -> tuple[np.ndarray[Any, Any], np.nd
     dtype = record_dtype(columns)
     size = dtype.itemsize
     raw = np.frombuffer(data, dtype, count=len(data) // size)
-    sums = [crc32c(data[at : at + size - 4]) for at in range(0, len(raw) * size, size)]
-    return raw, raw["crc"] == np.array(sums, dtype="<u4")
+    sums = crc32c_each(data, size, size - 4)
+    return raw, raw["crc"] == sums[: len(raw)]
 
 
 def take_fields(target: np.ndarray[Any, Any], raw: np.ndarray[Any, Any]) -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from storage.column_file import ColumnFile
+from storage.column_file import ColumnFile, shard_file_name
 from storage.errors import CorruptStoreError
-from storage.layout import segment_id
+from storage.layout import data_offset, segment_id
+from storage.retention import is_dropped
 from storage.segment import SegmentInfo
 
 if TYPE_CHECKING:
+    from storage.schema import Column
     from storage.store import Store
 
-__all__ = ["damaged_segments", "problems", "require_whole"]
+__all__ = ["damaged_segments", "has_no_rows", "problems", "require_whole"]
 
 
 def problems(store: Store) -> list[str]:
@@ -36,12 +40,16 @@ def require_whole(store: Store) -> None:
 
 def _damage(store: Store, info: SegmentInfo) -> list[str]:
     folder = store.paths.segment(info.id)
+    if not store.paths.log(info.id).exists():
+        return []  # dropped, or set aside, since the store was opened
     if not folder.is_dir():
         text = (
             f"{folder} is missing, but {store.paths.log(info.id)} counts {info.episodes:,} "
             "episodes in it: restore the folder from a copy, or move the log out of the store"
         )
         return [text]
+    if _is_whole(os.fspath(folder), store.schema.columns, info):
+        return []
     found = []
     for column in store.schema.columns:
         try:
@@ -51,6 +59,22 @@ def _damage(store: Store, info: SegmentInfo) -> list[str]:
     return found
 
 
+def _is_whole(folder: str, columns: tuple[Column, ...], info: SegmentInfo) -> bool:
+    """Whether all columns are files that are long enough, found without a path object each."""
+    offset = data_offset(info.capacity)
+    for column in columns:
+        try:
+            status = os.lstat(f"{folder}/{column.name}/{shard_file_name(column)}")
+        except OSError:
+            return False
+        if (
+            not stat.S_ISREG(status.st_mode)
+            or status.st_size < offset + info.rows * column.row_bytes
+        ):
+            return False
+    return True
+
+
 def _without_log(store: Store) -> list[str]:
     return [
         f"{folder} has no log {store.paths.log(segment)}, so nobody knows which of its rows count "
@@ -58,7 +82,18 @@ def _without_log(store: Store) -> list[str]:
         "Restore the log from a copy, or move the folder out of the store"
         for segment, folder in _folders(store.paths.steps)
         if not store.paths.log(segment).exists()
+        and not is_dropped(store.paths, segment)
+        and not has_no_rows(folder, store.schema.columns)
     ]
+
+
+def has_no_rows(folder: Path, columns: tuple[Column, ...]) -> bool:
+    """Whether all column files are equally long, as of a segment of which no row was stored."""
+    try:
+        sizes = {os.lstat(folder / c.name / shard_file_name(c)).st_size for c in columns}
+    except OSError:
+        return False
+    return len(sizes) == 1
 
 
 def _folders(steps: Path) -> list[tuple[int, Path]]:

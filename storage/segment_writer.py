@@ -124,9 +124,13 @@ class SegmentWriter:
         lane: int,
         capacity: int,
         sync: SyncRule | None = None,
+        first: int | None = None,
     ) -> SegmentWriter:
-        """Claim the next id and make its segment. On DiskFullError nothing of it remains."""
-        lock = SegmentLock.claim(paths)
+        """Claim the next id and make its segment. On DiskFullError nothing of it remains.
+
+        ``first`` is the least id to try; see ``SegmentLock.claim``.
+        """
+        lock = SegmentLock.claim(paths, first)
         header = LogHeader(
             uuid, lock.segment, [c.name for c in schema.columns], capacity, run, lane
         )

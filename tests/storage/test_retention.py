@@ -174,6 +174,7 @@ def check_cut_short(store: storage.Store, records: list) -> bool:
     others = [each for each in records if each.segment]
     reader = storage.open(store.path)
     assert [each.record for each in reader.iterate_episodes()] in (records, others)
+    assert reader.problems() == []
     finish_drops(store.paths)
     finish_drops(store.paths)
     store.refresh()

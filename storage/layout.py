@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -17,6 +19,7 @@ __all__ = [
     "StorePaths",
     "align_up",
     "data_offset",
+    "log_inodes",
     "segment_id",
     "segment_name",
 ]
@@ -169,3 +172,15 @@ class StorePaths:
     def lock(self, segment: int) -> Path:
         """The lock file of one segment."""
         return self.locks / f"{segment_name(segment)}.lock"
+
+
+def log_inodes(paths: StorePaths) -> dict[int, int]:
+    """The commit logs that are there: segment to inode, which a log that is replaced changes."""
+    found = {}
+    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(paths.logs) as entries:
+        for entry in entries:
+            stem, dot, suffix = entry.name.rpartition(".")
+            segment = segment_id(stem) if dot and suffix == "log" else None
+            if segment is not None:
+                found[segment] = entry.inode()
+    return found

@@ -16,6 +16,7 @@ from storage.errors import CheckpointError
 from storage.layout import INNER_ROWS, align_up, segment_name
 from storage.lock import SegmentLock
 from storage.overlay import OVERLAY_COLUMNS
+from storage.overlay_checksums import forget_checksums
 from storage.position import LanePosition, OpenPosition, SegmentPosition, StorePosition
 from storage.retention import finish_drops, is_dropped, orphan_dropped
 from storage.segment import header_of
@@ -202,6 +203,7 @@ def _reset_rows(writer: SegmentWriter, opened: OpenPosition | None, keep: int, e
 
 def _reset_overlays(store: Store, segment: int, first: int, end: int) -> None:
     """Zero the caches of rows that are no more."""
+    forget_checksums(store.paths.overlays, segment, OVERLAY_COLUMNS)
     capacity = header_of(store.log(segment)).capacity
     for overlay in store.paths.overlays.glob("*.zarr"):
         folder = overlay / segment_name(segment)

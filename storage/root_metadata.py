@@ -117,6 +117,10 @@ def _check_version(metadata: Path, version: Any) -> None:
             f"{metadata} gives the format version as {version!r}, which is no version; this "
             f"release reads 1 to {FORMAT_VERSION}. Restore the file from a copy."
         )
+    if version < FORMAT_VERSION:
+        from storage.migration import older_version
+
+        raise older_version(metadata.parent.parent, version)
     if version > FORMAT_VERSION:
         raise FormatVersionError(
             f"{metadata} is of format version {version}; this release reads up to "

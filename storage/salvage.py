@@ -6,18 +6,17 @@ import logging
 import shutil
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from storage.column_file import shard_file_name
 from storage.episode_table import EpisodeRecord
 from storage.errors import SegmentLockedError
 from storage.lane import Lane
 from storage.layout import Ending, RowKind, segment_id
 from storage.lock import SegmentLock
 from storage.open_episode import OpenEpisodeNote, read_note
+from storage.problems import has_no_rows
 from storage.retention import finish_drops, is_dropped
 from storage.segment_writer import SegmentWriter
 from storage.trust import questionable
@@ -168,7 +167,7 @@ def _clear_unborn(store: Store) -> None:
         segment = segment_id(folder.name)
         if segment is None or not folder.is_dir() or store.paths.log(segment).exists():
             continue
-        if is_dropped(store.paths, segment) or not _is_empty(store, folder):
+        if is_dropped(store.paths, segment) or not has_no_rows(folder, store.schema.columns):
             continue
         try:
             lock = SegmentLock.acquire(store.paths, segment)
@@ -180,12 +179,3 @@ def _clear_unborn(store: Store) -> None:
                 store.paths.open_episode(segment).unlink(missing_ok=True)
         finally:
             lock.release()
-
-
-def _is_empty(store: Store, folder: Path) -> bool:
-    """Whether all column files are equally long, so that none has rows behind its index."""
-    files = [folder / column.name / shard_file_name(column) for column in store.schema.columns]
-    try:
-        return len({file.stat().st_size for file in files}) == 1
-    except OSError:
-        return False

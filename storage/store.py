@@ -20,11 +20,7 @@ from storage.errors import (
     CorruptStoreError,
     ReadOnlyStoreError,
 )
-from storage.layout import (
-    StorePaths,
-    segment_id,
-    segment_name,
-)
+from storage.layout import StorePaths, log_inodes, segment_name
 from storage.position import StorePosition
 from storage.segment import MappedSegment, SegmentInfo, header_of
 
@@ -48,7 +44,10 @@ _logger = logging.getLogger(__name__)
 
 
 class Store:
-    """An opened store. What it shows is fixed until ``refresh``."""
+    """An opened store. What it shows is fixed until ``refresh``.
+
+    But for a run that is rewound meanwhile, whose later rows are taken anew under its reader.
+    """
 
     def __init__(self, root: Path, mode: Mode, attributes: Mapping[str, Any]) -> None:
         self.path = root
@@ -66,17 +65,23 @@ class Store:
 
     def refresh(self) -> bool:
         """Take in what was committed since; True when there was anything."""
-        stems = (segment_id(file.stem) for file in self.paths.logs.glob("*.log"))
-        found = {segment for segment in stems if segment is not None}
-        changed = bool(self._logs.keys() - found)
-        for gone in self._logs.keys() - found:
-            del self._logs[gone]
-            self._mapped.pop(gone, None)
+        found = log_inodes(self.paths)
+        changed = bool(self._logs.keys() - found.keys())
+        for gone in self._logs.keys() - found.keys():
+            self._forget(gone)
         known = set(self._logs)
         for segment in sorted(found):
-            changed |= self._refresh_segment(segment)
-        self._distrust(found - known)
+            try:
+                changed |= self._refresh_segment(segment, found[segment])
+            except FileNotFoundError:  # dropped, or rewound, since it was listed
+                self._forget(segment)
+                changed = True
+        self._distrust(self._logs.keys() - known)
         return changed
+
+    def _forget(self, segment: int) -> None:
+        self._logs.pop(segment, None)
+        self._mapped.pop(segment, None)
 
     def reload(self) -> None:
         """Forget what was read and read it anew, after a rewind replaced files."""
@@ -85,14 +90,14 @@ class Store:
         self.lost_episodes.clear()
         self.refresh()
 
-    def _refresh_segment(self, segment: int) -> bool:
+    def _refresh_segment(self, segment: int, inode: int | None = None) -> bool:
         log = self._logs.get(segment)
         if log is None:
             log = CommitLog(self.paths.log(segment))
             self._check(log)
             self._logs[segment] = log
             return True
-        changed = False if log.sealed else log.refresh()
+        changed = False if log.sealed and log.inode == inode else log.refresh()
         mapped = self._mapped.get(segment)
         if mapped is not None and mapped.rows != log.rows:
             mapped.refresh()

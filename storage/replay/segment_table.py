@@ -155,7 +155,9 @@ class SegmentTable:
 
     def _publish(self, maps: Maps) -> None:
         if maps.rows > maps.published:
-            with suppress(FileNotFoundError, KeyError):  # another run's retention dropped the segment
+            with suppress(
+                FileNotFoundError, KeyError
+            ):  # another run's retention dropped the segment
                 self._overlay.publish(maps.segment_id, maps.rows)
             maps.published = maps.rows
 

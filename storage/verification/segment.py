@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from storage.column_file import ColumnFile
-from storage.errors import CorruptStoreError, FormatVersionError
 from storage.layout import INNER_ROWS, RowKind
 from storage.schema import Column
 from storage.verification.behaviour_rules import behaviour_rules
 from storage.verification.blocks import row_blocks
 from storage.verification.columns import ColumnCheck, check_column
-from storage.verification.findings import Finding, SegmentCheck, finding
+from storage.verification.findings import SegmentCheck, finding
 from storage.verification.inventory import half_dropped
 from storage.verification.live_writers import has_live_writer
+from storage.verification.log_faults import read_log, record_faults
 from storage.verification.metadata import Documents, judge, read_documents
 from storage.verification.notes import note_fault
 from storage.verification.overlays import check_overlay_segment
-from storage.verification.raw_log import RawLog, read_raw_log
+from storage.verification.raw_log import RawLog
 from storage.verification.row_places import RowPlaces
 from storage.verification.rules import Rule, rules_of
 from storage.verification.store_facts import StoreFacts
@@ -63,7 +63,8 @@ class _Examination:
         places = RowPlaces(log)
         check.episodes, check.rows = len(places), log.rows
         check.steps = int(places.records["length"].sum())
-        self._judge_records(log)
+        for kind, what in record_faults(log, live=check.live):
+            self._add(kind, f"log/{self._name}.log", what)
         if not self._folder.is_dir():
             if not check.live:
                 self._add(
@@ -93,30 +94,14 @@ class _Examination:
         self._check.findings.append(finding(kind, file, what, segment=segment, ordinals=ordinals))
 
     def _log(self) -> RawLog | None:
-        path = self._paths.log(self._check.segment)
-        file = f"log/{path.name}"
         try:
-            log = read_raw_log(path)
+            log = read_log(self._facts, self._check.segment)
         except FileNotFoundError:
             self._without_log()
             return None
-        except FormatVersionError as error:
-            self._add("log-version", file, str(error))
-            return None
-        except CorruptStoreError as error:
-            self._add("log-unreadable", file, str(error))
-            return None
-        except OSError as error:
-            self._add("log-unreadable", file, f"it cannot be read: {error.strerror}")
-            return None
-        names = [column.name for column in self._columns]
-        if log.header.store_uuid != self._facts.uuid:
-            what = f"it belongs to store {log.header.store_uuid}"
-        elif log.header.columns != names:
-            what = "its columns are not those of the store"
-        else:
+        if isinstance(log, RawLog):
             return log
-        self._add("log-foreign", file, what)
+        self._add(log[0], f"log/{self._name}.log", log[1])
         return None
 
     def _without_log(self) -> None:
@@ -140,22 +125,6 @@ class _Examination:
             return len({file.lstat().st_size for file in files}) == 1
         except OSError:
             return False
-
-    def _judge_records(self, log: RawLog) -> None:
-        file = f"log/{self._name}.log"
-        for hole in log.holes:
-            kind, what = ("log-order", "contradicts those around it")
-            if not log.whole[hole]:
-                kind, what = ("log-record", "fails its checksum, good ones follow it")
-            self._add(kind, file, f"record {hole} {what}")
-        for slot in log.contradicting:
-            self._add("log-order", file, f"record {slot} does not follow its predecessor")
-        if log.tail and not log.contradicting and not self._check.live:
-            what = f"{len(log.tail):,} bytes of a record that its writer did not finish"
-            self._add("torn-tail", file, what)
-        if len(log.voids):
-            was = "episode was" if len(log.voids) == 1 else "episodes were"
-            self._add("voided", file, f"{len(log.voids):,} {was} taken out by a repair")
 
     def _judge_documents(self, documents: Documents, log: RawLog) -> None:
         spoken = np.concatenate([log.episodes, log.voids])
@@ -252,8 +221,3 @@ class _Examination:
                     ordinals=places.ordinals(longer),
                 )
             )
-
-
-def errors_of(check: SegmentCheck) -> list[Finding]:
-    """Its errors."""
-    return [each for each in check.findings if each.severity == "error"]

@@ -62,7 +62,7 @@ def warm(folder: str, learning: bool) -> None:
 
         os.chdir(folder)
         assert main(["collect", DRIFT, "--steps=50", "--store=collected"]) == 0
-        assert main(train_words(160)) == 0
+        assert main(train_words(800)) == 0
 
 
 def write(

@@ -94,6 +94,8 @@ def kind_of(name: str) -> str:
         return {"store.json": "copy of the root metadata"}.get(
             last, "commit log" if last.endswith(".log") else "open note"
         )
+    if last.endswith(".lock"):
+        return "lock file"
     if top == "steps.zarr" and len(parts) == 2:
         return "root metadata"
     if top in ("steps.zarr", "overlays") and last == "zarr.json":
@@ -103,7 +105,6 @@ def kind_of(name: str) -> str:
         "steps.zarr": "column",
         "overlays": "overlay column",
         "episodes": "episode table",
-        "locks": "lock file",
         "quarantine": "quarantine",
     }
     return named.get(top, top)

@@ -15,6 +15,7 @@ import pytest
 import storage
 from storage.column_file import ColumnFile
 from storage.episode_table import write_episode_table
+from storage.overlay import OVERLAY_COLUMNS
 from storage.segment import header_of
 from storage.zarr_metadata import encode
 from tests.faults.specimen import everything_read, kind_of, make_nested, make_stacked
@@ -63,9 +64,10 @@ def uncounted(path: Path, file: Path, at: int, before: bytes) -> bool:
     if kind.endswith("root metadata"):
         return encode(json.loads(file.read_bytes())) == before
     with storage.open(path) as store:
-        if kind == "column":
+        if kind in ("column", "overlay column"):
             log = store.log(int(file.parent.parent.name))
-            column = next(c for c in store.schema.columns if c.name == file.parent.name)
+            columns = (*store.schema.columns, *OVERLAY_COLUMNS)
+            column = next(c for c in columns if c.name == file.parent.name)
             return at >= ColumnFile(file.parent, column, header_of(log).capacity).size(log.rows)
         if kind == "episode table":
             log = store.log(int(file.stem))

@@ -103,7 +103,8 @@ class Reader:
 
     def as_tables(self) -> None:
         """Arrow's dataset of the episode tables: as many as ever, and none twice."""
-        files = sorted(self.path.glob("episodes/*.arrow"))
+        paths = [self.store.paths.episode_table(segment) for segment in steady(self.store)]
+        files = [path for path in paths if path.exists()]  # others' may go at any moment
         if not files:
             return
         table = pyarrow.dataset.dataset(files, format="ipc").to_table().to_pandas()

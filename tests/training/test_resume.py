@@ -9,13 +9,16 @@ import sys
 import time
 from pathlib import Path
 
+import lightning
 import numpy as np
 import pytest
 import torch
+from lightning.pytorch.callbacks import ModelCheckpoint
 
 import storage
 from storage.errors import CheckpointError
 from tests.training.tiny import ROUND, differences, longer, rows, run, tiny_config
+from tests.training.zoo import Drift
 from training.assembly import build, trainer
 from training.checkpoint import last_checkpoint, load, read_checkpoint
 from training.config_file import save_config
@@ -137,13 +140,43 @@ def test_resuming_twice_after_dying_in_a_round_is_as_good_as_never_stopping(tmp_
     assert list((folder / "store" / "orphans").iterdir())
 
 
-def test_resuming_without_new_steps_changes_nothing(tmp_path):
-    config = tiny_config(rounds=12, checkpoint_rounds=4)
+def _bytes(store: Path) -> dict[str, bytes]:
+    """Every file of a store but the locks, which say who held them last, and times of renamed ones.
+
+    Records that are written anew hold the times of their writing, and so do tables made from them.
+    """
+    return {
+        str(path.relative_to(store)): path.read_bytes()
+        for path in sorted(store.rglob("*"))
+        if path.is_file() and path.parent.name not in ("locks", "log", "episodes")
+    }
+
+
+def test_resuming_three_times_without_new_steps_changes_nothing(tmp_path):
+    """Neither steps nor bytes; the episode that each end cuts is no orphan of the next."""
+    config = tiny_config(rounds=12, checkpoint_rounds=4, lanes=2, scheme="pser")
     run(config, tmp_path)
-    before = storage.content_hash(tmp_path / "store"), rows(tmp_path)
-    for _ in range(2):
+    store = tmp_path / "store"
+    before = storage.content_hash(store), rows(tmp_path), _bytes(store)
+    sizes = {path: path.stat().st_size for path in store.rglob("*") if path.is_file()}
+    for _ in range(3):
         run(config, tmp_path, resume=True)
-    assert (storage.content_hash(tmp_path / "store"), rows(tmp_path)) == before
+        assert (storage.content_hash(store), rows(tmp_path)) == before[:2]
+        assert _bytes(store) == before[2]
+        assert not list((store / "orphans").iterdir())
+    after = {path: path.stat().st_size for path in store.rglob("*") if path.is_file()}
+    assert sizes == after
+
+
+def test_a_stop_and_a_resume_at_every_checkpoint_leave_no_orphans(tmp_path):
+    config = tiny_config(rounds=12, checkpoint_rounds=4, lanes=2)
+    run(config, tmp_path / "straight")
+    folder = tmp_path / "resumed"
+    for stop in range(1, 12):
+        run(config, folder, resume=stop > 1, max_steps=stop)
+        assert not list((folder / "store/orphans").iterdir())
+    run(config, folder, resume=True)
+    _assert_equal_runs(tmp_path / "straight", folder)
 
 
 def test_a_fresh_process_resumes_bit_exactly(tmp_path):
@@ -277,3 +310,153 @@ def test_a_changed_ratio_owes_no_updates_for_the_past(tmp_path):
     later = replace(later, loop=replace(later.loop, updates_per_step=2.0))
     module = run(later, tmp_path, resume=True)
     assert module.counters.updates == before + 2 * 2 * ROUND
+
+
+def test_a_resumed_run_owes_no_burst_of_updates(tmp_path):
+    """Also one whose replay memory was empty: each step owes what the ratio says, from there on."""
+    config = tiny_config(rounds=16)
+    run(config, tmp_path, max_steps=4)
+    kept = read_checkpoint(last_checkpoint(tmp_path))["sharpwave"]["counters"]
+    assert (kept["environment_steps"], kept["updates"]) == (4 * ROUND, 0)
+    module, data = build(config, tmp_path)
+    learn, counts = module.learn, []
+
+    def watched(view, steps):
+        learn(view, steps)
+        counts.append((steps, module.counters.updates))
+
+    module.learn = watched
+    trainer(config, tmp_path).fit(
+        module, data, ckpt_path=last_checkpoint(tmp_path), weights_only=True
+    )
+    started = module.counters.origin_steps
+    assert started >= config.loop.warmup
+    assert [updates for steps, updates in counts if steps <= started] == [0] * (started - 4 * ROUND)
+    after = [updates for steps, updates in counts if steps > started]
+    assert after == list(range(1, len(after) + 1))
+
+
+def test_every_checkpoint_of_a_plain_trainer_can_be_resumed(tmp_path):
+    """Lightning's own callback, at every 50th of 200 rounds, and Lightning's own trainer."""
+    config = tiny_config(steps=200 * 4, window=100)
+    loop = dataclasses.replace(config.loop, round_steps=4, warmup=50)
+    config = dataclasses.replace(config, loop=loop)
+
+    def plain(folder: Path, checkpoint: Path | None = None) -> dict:
+        module, data = build(config, folder)
+        saver = ModelCheckpoint(folder / "kept", "{step}", every_n_train_steps=50, save_top_k=-1)
+        options = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
+        made = lightning.Trainer(
+            max_epochs=-1, accelerator="cpu", devices=1, callbacks=[saver], **options
+        )
+        made.fit(module, data, ckpt_path=checkpoint, weights_only=True)
+        return read_checkpoint(folder / "kept/step=200.ckpt")
+
+    straight = plain(tmp_path / "straight")
+    names = sorted(path.name for path in (tmp_path / "straight/kept").iterdir())
+    assert names == ["step=100.ckpt", "step=150.ckpt", "step=200.ckpt", "step=50.ckpt"]
+    for name in names:
+        folder = tmp_path / name
+        shutil.copytree(tmp_path / "straight", folder)
+        again = plain(folder, folder / "kept" / name)
+        for part in ("state_dict", "optimizer_states", "global_step"):
+            assert differences(straight[part], again[part]) == []
+        views = [each["OnlineExperience"]["view"] for each in (straight, again)]
+        assert differences(*views) == []
+
+
+def test_a_checkpoint_does_not_grow_with_the_store(tmp_path):
+    """It costs the window: the same files are touched, and about as many bytes written."""
+    config = tiny_config(rounds=8, window=64)
+    sizes = {}
+    for rounds in (8, 160):
+        folder = tmp_path / str(rounds)
+        run(longer(config, rounds), folder)
+        sizes[rounds] = (folder / "checkpoints/last.ckpt").stat().st_size
+        with storage.open(folder / "store") as store:
+            assert store.n_steps == rounds * ROUND
+    assert sizes[160] < 1.2 * sizes[8]
+
+
+@pytest.mark.parametrize("while_running", [True, False])
+def test_what_others_write_into_the_store_is_as_in_a_run_that_was_left_alone(
+    tmp_path, while_running
+):
+    """A run replays its own episodes; those of other writers stay in the store, and out of it."""
+    config = tiny_config(rounds=16, checkpoint_rounds=4, lanes=2)
+    run(config, tmp_path / "straight")
+    folder = tmp_path / "resumed"
+    module, data = build(config, folder)
+    learn, calls = module.learn, [0]
+
+    def visited(view, steps):
+        calls[0] += 1
+        if calls[0] in (3 * ROUND + 3, 9 * ROUND + 5) and while_running:
+            _collect(folder / "store", seed=calls[0])
+        if calls[0] == 10 * ROUND + 7:
+            raise _StopError
+        learn(view, steps)
+
+    module.learn = visited
+    with pytest.raises(_StopError):
+        trainer(config, folder).fit(module, data)
+    _collect(folder / "store", seed=5)
+    others = _others(folder / "store")
+    run(config, folder, resume=True)
+    left, right = _content(tmp_path / "straight"), _content(folder)
+    for content in (left, right):
+        content["OnlineExperience"].pop("position")
+        content["OnlineExperience"]["view"] = _without_identities(content["OnlineExperience"])
+    assert differences(left, right) == []
+    assert rows(tmp_path / "straight") == rows(folder)
+    assert _others(folder / "store") == others
+    assert len(others) == (3 if while_running else 1)
+    own = [_episodes(each / "store", "run") for each in (tmp_path / "straight", folder)]
+    assert own[0] == own[1]
+
+
+def _collect(store: Path, seed: int) -> None:
+    """Another program's episodes; `sharpwave collect` refuses the store of a run."""
+    env = Drift()
+    env.action_space.seed(seed)
+    with storage.open(store, mode="r+") as opened, opened.writer(run=f"other {seed}") as writer:
+        for episode in range(3):
+            writer.begin(0, env.reset(seed=seed + episode)[0], seed=seed + episode)
+            ended = False
+            while not ended:
+                action = env.action_space.sample()
+                observation, reward, terminated, truncated, _ = env.step(action)
+                ended = terminated or truncated
+                writer.step(
+                    0,
+                    action=action,
+                    reward=reward,
+                    observation=observation,
+                    terminated=terminated,
+                    truncated=truncated,
+                )
+
+
+def _others(store: Path) -> list[tuple[int, int]]:
+    with storage.open(store) as opened:
+        return [(each.id, each.steps) for each in opened.segments if each.run != "run"]
+
+
+def _episodes(store: Path, run_name: str) -> list[tuple[int, bytes]]:
+    """Seed and rewards of the run's episodes, in the order of its lanes."""
+    with storage.open(store) as opened:
+        names = {each.id for each in opened.segments if each.run == run_name}
+        found = [
+            (each.record.seed, np.asarray(each.reward).tobytes())
+            for each in opened.iterate_episodes()
+            if each.record.segment in names
+        ]
+    return sorted(found)
+
+
+def _without_identities(experience: dict) -> dict:
+    """A view's state without the numbers of its segments, which depend on who else claimed some."""
+    view = dict(experience["view"])
+    view.pop("consumed")
+    view["episodes"] = view["episodes"]["data"][:, 1:]
+    return view

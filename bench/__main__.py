@@ -26,6 +26,8 @@ NAMES: Final = (
     "acting",
     "updating",
     "collecting",
+    "durability",
+    "opening",
     "looping",
     "parts",
     "framework",

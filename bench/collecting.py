@@ -23,7 +23,7 @@ from training.config import RunConfig
 from training.environment import EnvironmentConfig, describe_environment
 from training.policy import Policy
 
-__all__ = ["cheetah_policy", "measure", "play_bare", "play_hand_written", "storing"]
+__all__ = ["advance", "cheetah_policy", "measure", "play_bare", "play_hand_written", "storing"]
 
 _WITHOUT_WRITER = 1 / 0.9
 
@@ -69,13 +69,16 @@ def cheetah_policy() -> tuple[RunConfig, EnvironmentSpec, Policy]:
 
 @contextmanager
 def storing(
-    path: Path, config: RunConfig, spec: EnvironmentSpec, policy: Policy
+    path: Path, config: RunConfig, spec: EnvironmentSpec, policy: Policy, **writing: Any
 ) -> Iterator[Callable[[], int]]:
-    """What collects one more episode a lane into a new store; the steps it took."""
+    """What collects one more episode a lane into a new store; the steps it took.
+
+    `writing` are more arguments of the store's writer.
+    """
     lanes = make_lanes(config)
     try:
         count = config.loop.lanes
-        with storage.create(path, spec) as store, store.writer(lanes=count) as writer:
+        with storage.create(path, spec) as store, store.writer(lanes=count, **writing) as writer:
             collector = Collector(lanes, writer, policy, seed=0)
             yield lambda: advance(collector, EPISODE * count)
     finally:

@@ -18,6 +18,7 @@ __all__ = [
     "EnvironmentNotFoundError",
     "FeedbackError",
     "FormatVersionError",
+    "MapLimitError",
     "NonFiniteError",
     "OverlayInUseError",
     "ReadOnlyStoreError",
@@ -70,6 +71,10 @@ class DeviceError(SharpwaveError, OSError):
 
 class DiskFullError(SharpwaveError, OSError):
     """No room for the next step of a file; nothing committed was touched."""
+
+
+class MapLimitError(SharpwaveError, OSError):
+    """The system gives this process no more memory maps."""
 
 
 class UnsupportedSpaceError(SharpwaveError, TypeError):

@@ -8,6 +8,7 @@ unmapped when the last array over it is gone.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import weakref
 from pathlib import Path
@@ -16,13 +17,16 @@ from typing import Any
 import numpy as np
 
 from storage.containment import open_regular
+from storage.errors import MapLimitError
+from storage.machine import map_limit
 
-__all__ = ["drop_pages", "map_file", "sync_pages"]
+__all__ = ["drop_pages", "expect_random", "map_file", "sync_pages"]
 
 _PROT_READ = 1
 _PROT_WRITE = 2
 _MAP_SHARED = 1
 _MS_SYNC = 4
+_MADV_RANDOM = 1
 _MADV_DONTNEED = 4
 _PAGE = os.sysconf("SC_PAGESIZE")
 _FAILED = ctypes.c_void_p(-1).value
@@ -50,7 +54,13 @@ def _map(descriptor: int, length: int, writable: bool, path: Path) -> int:
     address = _libc.mmap(None, length, protection, _MAP_SHARED, descriptor, 0)
     if address is None or address == _FAILED:
         code = ctypes.get_errno()
-        raise OSError(code, f"cannot map {length:,} bytes: {os.strerror(code)}", str(path))
+        what = f"cannot map {length:,} bytes of {path}: {os.strerror(code)}"
+        if code == errno.ENOMEM:
+            raise MapLimitError(
+                f"{what}. A process may have {map_limit() or 0:,} maps, one for each column of "
+                "each segment of a window: lower the window, or raise vm.max_map_count"
+            )
+        raise OSError(code, what, str(path))
     return int(address)
 
 
@@ -91,6 +101,16 @@ def drop_pages(array: np.ndarray[Any, Any]) -> None:
     address, length = _pages(array)
     if length:
         _libc.madvise(address, length, _MADV_DONTNEED)
+
+
+def expect_random(array: np.ndarray[Any, Any]) -> None:
+    """Have the kernel read no more of a mapped, contiguous array than what is touched.
+
+    Otherwise it reads 128 KiB around each page that is not in memory.
+    """
+    address, length = _pages(array)
+    if length:
+        _libc.madvise(address, length, _MADV_RANDOM)
 
 
 def _pages(array: np.ndarray[Any, Any]) -> tuple[int, int]:

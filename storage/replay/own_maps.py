@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from storage.mapping import expect_random
 from storage.segment import MappedSegment
 
 if TYPE_CHECKING:
@@ -13,11 +14,20 @@ __all__ = ["OwnMaps"]
 
 
 class OwnMaps:
-    """Maps segments of a store for one view, so that they go when the view lets go of them."""
+    """Maps segments of a store for one view, so that they go when the view lets go of them.
 
-    def __init__(self, store: Store) -> None:
+    ``random`` has the kernel read single pages of what does not fit memory.
+    """
+
+    def __init__(self, store: Store, *, random: bool = False) -> None:
         self._store = store
+        self._random = random
 
     def segment(self, segment_id: int) -> MappedSegment:
         """Fresh read-only maps of one segment."""
-        return MappedSegment(self._store.paths, self._store.schema, self._store.log(segment_id))
+        store = self._store
+        mapped = MappedSegment(store.paths, store.schema, store.log(segment_id))
+        if self._random:
+            for column in store.schema.columns:
+                expect_random(mapped.array(column.name))
+        return mapped

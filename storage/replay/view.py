@@ -61,8 +61,7 @@ class ReplayView(WindowValues):
     `private` the overlay on disk is only read, feed-back stays in this process: for copies and
     loader workers. `discount` and `reward_scale` are those of the value targets. Stacks of
     frames come in batches as the environment showed them; `read` gives single frames. `page_limit`
-    is how many bytes of the store's pages draws may leave mapped before they are let go; without
-    one that is the kernel's business.
+    is how many bytes of the store's pages draws may leave mapped (default: the kernel's business).
 
     Opening admits the newest episodes at once; later ones enter by `admit` (the run that collects)
     or `advance` (everybody else). Use it as a context manager or call `close`.
@@ -114,7 +113,8 @@ class ReplayView(WindowValues):
         self._overlay = open_overlay(store, overlay, overlay_root, private)
         with ExitStack() as undo:
             undo.callback(self._overlay.close)
-            self._segments = SegmentTable(OwnMaps(store), self._overlay, FIXED_COLUMNS + extra)
+            maps = OwnMaps(store, random=page_limit is not None)
+            self._segments = SegmentTable(maps, self._overlay, FIXED_COLUMNS + extra)
             steps = Window(self._segments)
             super().__init__(store.schema, steps, far_bound, discount, reward_scale)
             self._scheme = build_scheme(window=steps, seed=self._seed, **self._rules)

@@ -104,6 +104,7 @@ def check(store: storage.Store, record: storage.EpisodeRecord) -> None:
     np.testing.assert_array_equal(episode.observation, np.repeat(expected[:, None], WIDTH, 1))
 
 
+@pytest.mark.soak
 def test_a_lane_whose_device_refused_a_segment_goes_on_in_a_new_one(bad_disk: BadDisk) -> None:
     path = bad_disk.folder / "store"
     writer = storage.create(path, wide_spec()).writer(durability="fsync", capacity=1024)

@@ -81,7 +81,7 @@ RUN_STEPS = 1200
 @pytest.mark.parametrize(
     ("kind", "kills"),
     [
-        ("sync", 4),
+        ("sync", 3),
         pytest.param("serial", 80, marks=pytest.mark.soak),
         pytest.param("sync", 80, marks=pytest.mark.soak),
     ],

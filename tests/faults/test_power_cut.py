@@ -70,7 +70,7 @@ def acknowledged(store: Path, folder: Path) -> list[dict[str, int]]:
     return [each for file in folder.glob(f"{store.name}.*") for each in read_told(file)]
 
 
-@pytest.mark.parametrize("cuts", [3, pytest.param(120, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("cuts", [2, pytest.param(120, marks=pytest.mark.soak)])
 def test_what_fsync_acknowledged_outlives_a_power_cut(
     writers: Nursery, disk: PowerDisk, tmp_path: Path, cuts: int
 ) -> None:
@@ -95,7 +95,7 @@ def test_what_fsync_acknowledged_outlives_a_power_cut(
     assert episodes > cuts
 
 
-@pytest.mark.parametrize("cuts", [2, pytest.param(60, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("cuts", [1, pytest.param(60, marks=pytest.mark.soak)])
 def test_what_process_durability_loses_is_named_and_never_shown(
     writers: Nursery, disk: PowerDisk, tmp_path: Path, cuts: int
 ) -> None:

@@ -17,7 +17,7 @@ from tests.storage.zoo import check_tiny, play, tiny_spec
 
 
 @pytest.mark.parametrize("group", [1, 4], ids=["each", "groups"])
-@pytest.mark.parametrize("every", [37, pytest.param(3, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("every", [61, pytest.param(3, marks=pytest.mark.soak)])
 def test_whatever_sync_is_the_last_all_that_was_acknowledged_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group: int, every: int
 ) -> None:

@@ -20,7 +20,7 @@ from storage.segment_writer import SegmentWriter
 
 __all__ = ["SHAPES", "make_store", "measure"]
 
-SHAPES: Final = ((100_000, 1), (100_000, 1_000), (1_000_000, 1), (1_000_000, 3_000))
+SHAPES: Final = ((100_000, 1), (100_000, 300), (1_000_000, 1), (1_000_000, 3_000))
 """Episodes and segments."""
 _MOST: Final = {100_000: 1e6, 1_000_000: 3e6}
 """Microseconds that opening may take, by episodes."""
@@ -59,10 +59,12 @@ def make_store(path: Path, episodes: int, segments: int) -> None:
     store = storage.create(path, spec)
     each = -(-episodes // segments)
     capacity = align_up(2 * each + 2, INNER_ROWS)
-    for first in range(0, episodes, each):
-        made = SegmentWriter.create(store.paths, store.schema, store.uuid, "made", 0, capacity)
+    for segment, begun in enumerate(range(0, episodes, each)):
+        made = SegmentWriter.create(
+            store.paths, store.schema, store.uuid, "made", 0, capacity, first=segment
+        )
         try:
-            _fill(store, made.id, capacity, min(each, episodes - first))
+            _fill(store, segment, capacity, min(each, episodes - begun))
         finally:
             made.release()
     store.close()

@@ -10,7 +10,9 @@ from storage.layout import segment_name
 
 __all__ = ["Action", "ActionKind", "RepairReport"]
 
-ActionKind = Literal["void", "set-aside", "cut-tail", "derive", "restore-root", "drop-overlay"]
+ActionKind = Literal[
+    "correct-log", "void", "set-aside", "cut-tail", "derive", "restore-root", "drop-overlay"
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from storage.layout import segment_name
 from storage.repairing.actions import Action
 from storage.verification.findings import Finding, SegmentCheck
 
-__all__ = ["SegmentPlan", "plan_segment"]
+__all__ = ["SegmentPlan", "needs_log", "plan_segment"]
 
 _HOPELESS = frozenset(
     {"log-unreadable", "log-foreign", "segment-without-log", "log-without-segment"}
@@ -36,17 +36,19 @@ class SegmentPlan:
     """Files that are derived again, relative to the store."""
     overlays: tuple[str, ...] = ()
     """Overlays whose folder of the segment is moved to quarantine."""
+    corrected: bytes | None = field(default=None, repr=False)
+    """The log with its flipped bits put right, which is what is mended then."""
     why: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def rewrites_log(self) -> bool:
         """Whether the log changes."""
-        return bool(self.damaged or self.kinds & _LOG)
+        return bool(self.damaged or self.kinds & _LOG or self.corrected is not None)
 
     @property
     def mends(self) -> bool:
         """Whether anything but overlays is mended in place."""
-        return bool(self.damaged or self.kinds)
+        return bool(self.damaged or self.kinds or self.corrected is not None)
 
     def actions(self) -> list[Action]:
         """The plan in words."""
@@ -54,6 +56,9 @@ class SegmentPlan:
             what = f"move all of it to quarantine/{segment_name(self.segment)}.*"
             return [Action("set-aside", self.segment, what, tuple(sorted(self.damaged)))]
         told = []
+        if self.corrected is not None:
+            what = "turn flipped bits of its log back, as the checksums there tell"
+            told.append(Action("correct-log", self.segment, what))
         if self.damaged or self.kinds & {"log-record", "log-order"}:
             told.append(
                 Action("void", self.segment, self._void_words(), tuple(sorted(self.damaged)))
@@ -85,10 +90,22 @@ class SegmentPlan:
         return ", and ".join(parts)
 
 
-def plan_segment(check: SegmentCheck) -> SegmentPlan | None:
-    """What to do about a segment; None where nothing is to be done."""
+def needs_log(check: SegmentCheck) -> bool:
+    """Whether the log itself is damaged."""
+    return bool({each.kind for each in check.findings} & (_LOG | {"log-unreadable"}))
+
+
+def plan_segment(
+    check: SegmentCheck, corrected: bytes | None = None, also: Iterable[Finding] = ()
+) -> SegmentPlan | None:
+    """What to do about a segment; None where nothing is to be done.
+
+    ``corrected`` is the log's content that the check was made with, if not that of its file;
+    ``also`` are findings of its file, which are told in the note as well.
+    """
     found = check.findings
-    why = tuple(str(each) for each in found if each.severity != "note")
+    told = (str(each) for each in (*also, *found) if each.severity != "note")
+    why = tuple(dict.fromkeys(told))
     kinds = {each.kind for each in found}
     damaged = frozenset(
         ordinal for each in found if each.severity == "error" for ordinal in each.ordinals
@@ -97,7 +114,7 @@ def plan_segment(check: SegmentCheck) -> SegmentPlan | None:
         return SegmentPlan(check.segment, True, damaged, why=why)
     handled = kinds & (_LOG | _FILES | _DERIVED)
     overlays = _overlays(found)
-    if not (damaged or handled or overlays):
+    if not (damaged or handled or overlays or corrected is not None):
         return None
     derived = [each.file for each in found if each.kind in _DERIVED and each.kind != "void-rows"]
     return SegmentPlan(
@@ -107,6 +124,7 @@ def plan_segment(check: SegmentCheck) -> SegmentPlan | None:
         kinds=frozenset(handled),
         files=tuple(dict.fromkeys(derived)),
         overlays=overlays,
+        corrected=corrected,
         why=why,
     )
 

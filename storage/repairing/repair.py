@@ -12,11 +12,14 @@ from storage.layout import segment_name
 from storage.lock import SegmentLock
 from storage.overlay_lock import OverlayLock
 from storage.repairing.actions import RepairReport
-from storage.repairing.plan import SegmentPlan, plan_segment
+from storage.repairing.bit_correction import corrected_log
+from storage.repairing.plan import SegmentPlan, needs_log, plan_segment
 from storage.repairing.segment_repair import mend_segment, move_overlays, set_segment_aside
 from storage.repairing.store_repair import mend_store, plan_store
 from storage.verification.findings import SegmentCheck
 from storage.verification.inventory import segments_of
+from storage.verification.regular_files import read_file
+from storage.verification.segment import check_segment
 from storage.verification.store_facts import StoreFacts, examine_root
 from storage.verification.verify import check_segments
 
@@ -87,7 +90,11 @@ def _plan(facts: StoreFacts, check: SegmentCheck) -> SegmentPlan | None:
     if newer:
         raise CorruptStoreError(newer[0].what)
     if not check.live:
-        return plan_segment(check)
+        corrected = _corrected(facts, check.segment) if needs_log(check) else None
+        if corrected is None:
+            return plan_segment(check)
+        better = check_segment(facts, check.segment, log=corrected)
+        return plan_segment(better, corrected, also=check.findings)
     if check.damaged:
         raise SegmentLockedError(
             f"a live writer holds segment {segment_name(check.segment)} of {facts.paths.root}, "
@@ -95,6 +102,17 @@ def _plan(facts: StoreFacts, check: SegmentCheck) -> SegmentPlan | None:
             "the writer, then repair; nothing was changed"
         )
     return None
+
+
+def _corrected(facts: StoreFacts, segment: int) -> bytes | None:
+    """The segment's log with flipped bits turned back; None where there are none such."""
+    path = facts.paths.log(segment)
+    try:
+        data = read_file(path)
+    except OSError:
+        return None
+    corrected = corrected_log(data, path)
+    return None if corrected == data else corrected
 
 
 def _require_writable(facts: StoreFacts) -> None:

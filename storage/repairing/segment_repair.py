@@ -30,7 +30,7 @@ from storage.repairing.rows import RowBytes
 from storage.segment import header_of
 from storage.segment_writer import publish_arrays
 from storage.syncing import sync_path
-from storage.verification.raw_log import RawLog, read_raw_log
+from storage.verification.raw_log import RawLog, parse_raw_log
 from storage.verification.regular_files import read_file
 from storage.verification.shard import shard_head
 from storage.verification.store_facts import StoreFacts
@@ -88,7 +88,9 @@ class _Mending:
         self._plan = plan
         self._paths = facts.paths
         self._folder = facts.paths.segment(plan.segment)
-        self._log: RawLog = read_raw_log(facts.paths.log(plan.segment))
+        path = facts.paths.log(plan.segment)
+        content = read_file(path) if plan.corrected is None else plan.corrected
+        self._log: RawLog = parse_raw_log(content, path)
         self._files = {
             column.name: ColumnFile(self._folder / column.name, column, self._log.header.capacity)
             for column in facts.schema.columns

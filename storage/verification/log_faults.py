@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from storage.errors import CorruptStoreError, FormatVersionError
-from storage.verification.raw_log import RawLog, read_raw_log
+from storage.layout import FORMAT_VERSION
+from storage.log_header import LogHeader
+from storage.verification.raw_log import RawLog, parse_raw_log
+from storage.verification.regular_files import read_file
 from storage.verification.store_facts import StoreFacts
 
 __all__ = ["Fault", "read_log", "record_faults"]
@@ -14,13 +18,20 @@ Fault = tuple[str, str]
 """Its kind, and what is wrong."""
 
 
-def read_log(facts: StoreFacts, segment: int) -> RawLog | Fault:
-    """The log, or why nothing of it can be used. Raises FileNotFoundError."""
+def read_log(facts: StoreFacts, segment: int, content: bytes | None = None) -> RawLog | Fault:
+    """The log, or why nothing of it can be used. Raises FileNotFoundError.
+
+    With ``content``, as if that were in the file.
+    """
+    path = facts.paths.log(segment)
     try:
-        log = read_raw_log(facts.paths.log(segment))
+        data = read_file(path) if content is None else content
+        log = parse_raw_log(data, path)
     except FileNotFoundError:
         raise
     except FormatVersionError as error:
+        if _is_known(data, path):
+            return "log-unreadable", "the format version in its header was changed"
         return "log-version", str(error)
     except CorruptStoreError as error:
         return "log-unreadable", str(error)
@@ -31,6 +42,15 @@ def read_log(facts: StoreFacts, segment: int) -> RawLog | Fault:
     if log.header.columns != [column.name for column in facts.schema.columns]:
         return "log-foreign", "its columns are not those of the store"
     return log
+
+
+def _is_known(data: bytes, path: Path) -> bool:
+    """Whether the header's checksum is right if the version is the one that this release writes."""
+    try:
+        LogHeader.decode(data[:8] + FORMAT_VERSION.to_bytes(4, "little") + data[12:], path)
+    except (CorruptStoreError, FormatVersionError):
+        return False
+    return True
 
 
 def record_faults(log: RawLog, *, live: bool) -> Iterator[Fault]:

@@ -12,7 +12,7 @@ from storage.log_header import LogHeader
 from storage.log_record import RecordKind, good_records, impossible
 from storage.verification.regular_files import read_file
 
-__all__ = ["RawLog", "read_raw_log"]
+__all__ = ["RawLog", "parse_raw_log", "read_raw_log"]
 
 
 @dataclass(frozen=True)
@@ -82,11 +82,15 @@ class RawLog:
 
 
 def read_raw_log(path: Path) -> RawLog:
-    """The log at ``path``.
+    """The log at ``path``; see ``parse_raw_log``. Raises OSError, too."""
+    return parse_raw_log(read_file(path), path)
 
-    Raises CorruptStoreError or FormatVersionError when its header cannot be read, and OSError.
+
+def parse_raw_log(data: bytes, path: Path) -> RawLog:
+    """A log from its content.
+
+    Raises CorruptStoreError or FormatVersionError when its header cannot be read.
     """
-    data = read_file(path)
     header, size = LogHeader.decode(data, path)
     slots, whole = good_records(data[size:], len(header.columns))
     usable = _chained(slots, whole & ~impossible(slots, header.capacity))

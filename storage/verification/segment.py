@@ -26,13 +26,17 @@ from storage.verification.tables import judge_table, read_table
 __all__ = ["check_segment"]
 
 
-def check_segment(facts: StoreFacts, segment: int, *, overlays: bool = True) -> SegmentCheck:
+def check_segment(
+    facts: StoreFacts, segment: int, *, overlays: bool = True, log: bytes | None = None
+) -> SegmentCheck:
     """Examine one segment and its overlays; it never raises for what it finds there.
+
+    With ``log``, as if that were in the log's file.
 
     A second look is taken before anything is called damaged that a live writer may have been at.
     """
-    check = _Examination(facts, segment, overlays).run()
-    if check.damaged:
+    check = _Examination(facts, segment, overlays, log).run()
+    if check.damaged and log is None:
         there = facts.paths.log(segment).exists() or facts.paths.segment(segment).exists()
         if not there:  # dropped, or taken out by a rewind, meanwhile
             return SegmentCheck(segment)
@@ -42,7 +46,10 @@ def check_segment(facts: StoreFacts, segment: int, *, overlays: bool = True) -> 
 
 
 class _Examination:
-    def __init__(self, facts: StoreFacts, segment: int, overlays: bool) -> None:
+    def __init__(
+        self, facts: StoreFacts, segment: int, overlays: bool, log: bytes | None = None
+    ) -> None:
+        self._content = log
         self._facts = facts
         self._overlays = overlays
         self._paths = facts.paths
@@ -95,7 +102,7 @@ class _Examination:
 
     def _log(self) -> RawLog | None:
         try:
-            log = read_log(self._facts, self._check.segment)
+            log = read_log(self._facts, self._check.segment, self._content)
         except FileNotFoundError:
             self._without_log()
             return None

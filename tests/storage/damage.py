@@ -27,6 +27,7 @@ __all__ = [
     "reseal",
     "row_at",
     "set_row",
+    "spoil",
     "tree",
 ]
 
@@ -93,6 +94,12 @@ def flip(path: Path, at: int, bit: int = 0) -> None:
     data = bytearray(path.read_bytes())
     data[at] ^= 1 << bit
     path.write_bytes(data)
+
+
+def spoil(path: Path, at: int) -> None:
+    """Turn bits of three bytes over, which no checksum tells how to put right."""
+    for offset in range(3):
+        flip(path, at + offset, offset)
 
 
 def cut(path: Path, size: int) -> None:

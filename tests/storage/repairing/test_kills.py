@@ -16,7 +16,7 @@ import pytest
 import storage
 from storage.log_header import LogHeader
 from storage.log_record import record_dtype
-from tests.storage.damage import Sound, column_file, cut, flip, make_sound, row_at, tree
+from tests.storage.damage import Sound, column_file, cut, flip, make_sound, row_at, spoil, tree
 from tests.storage.interrupts import count_lines, interrupted_at
 
 _PACKAGE = str(Path(storage.__file__).parent)
@@ -30,9 +30,10 @@ def damaged(path: Path) -> Sound:
     behaviour = column_file(sound, 0, "behaviour").path
     cut(behaviour, row_at(sound, 0, "behaviour", 25))
     flip(column_file(sound, 0, "kind").path, 20_000)
-    flip(sound.paths.log(1), 40)
+    spoil(sound.paths.log(1), 40)
     header, size = LogHeader.decode(sound.paths.log(2).read_bytes(), sound.paths.log(2))
-    flip(sound.paths.log(2), size + record_dtype(len(header.columns)).itemsize + 8)
+    spoil(sound.paths.log(2), size + record_dtype(len(header.columns)).itemsize + 8)
+    flip(sound.paths.log(0), 50)
     (sound.paths.segment(2) / "action" / "zarr.json").write_bytes(b"{}")
     with sound.paths.log(3).open("ab") as file:
         file.write(b"torn")
@@ -80,6 +81,7 @@ def test_the_damage_is_of_every_sort(tmp_path: Path) -> None:
     sound = damaged(tmp_path / "store")
     actions = storage.repair(sound.path, dry_run=True).actions
     assert {each.kind for each in actions} == {
+        "correct-log",
         "void",
         "set-aside",
         "cut-tail",

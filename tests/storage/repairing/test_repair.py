@@ -15,7 +15,17 @@ from storage.errors import (
 )
 from storage.log_header import LogHeader
 from storage.log_record import record_dtype
-from tests.storage.damage import Sound, column_file, cut, flip, reseal, row_at, set_row, tree
+from tests.storage.damage import (
+    Sound,
+    column_file,
+    cut,
+    flip,
+    reseal,
+    row_at,
+    set_row,
+    spoil,
+    tree,
+)
 from tests.storage.zoo import check_tiny, play, tiny_spec
 
 
@@ -153,7 +163,7 @@ def test_a_segment_whose_log_or_folder_is_lost_is_set_aside(
     damage: str, sound: Sound, tmp_path: Path
 ) -> None:
     if damage == "header":
-        flip(sound.paths.log(1), 40)
+        spoil(sound.paths.log(1), 40)
     elif damage == "no log":
         sound.paths.log(1).unlink()
     elif damage == "no folder":
@@ -174,7 +184,7 @@ def test_lost_records_take_their_own_episodes_only(places: list[int], sound: Sou
     path = sound.paths.log(0)
     header, size = LogHeader.decode(path.read_bytes(), path)
     for place in places:
-        flip(path, size + place * record_dtype(len(header.columns)).itemsize + 9)
+        spoil(path, size + place * record_dtype(len(header.columns)).itemsize + 9)
     with pytest.raises(CorruptStoreError, match="sharpwave repair"):
         storage.open(sound.path)
     storage.repair(sound.path)
@@ -182,6 +192,32 @@ def test_lost_records_take_their_own_episodes_only(places: list[int], sound: Sou
     with storage.open(sound.path) as store:
         assert store.log(0).voids["ordinal"].tolist() == places
         assert store.log(0).sealed
+
+
+@pytest.mark.parametrize("at", [0, 9, 13, 21, 30, 200, -1, -200, -330])
+def test_a_flipped_bit_of_a_log_costs_no_episode(at: int, sound: Sound) -> None:
+    """In its header, any record, the last one: the checksum tells which bit it was."""
+    path = sound.paths.log(0)
+    data = path.read_bytes()
+    flip(path, at, 6)
+    assert sound.kinds() != set()
+    report = storage.repair(sound.path)
+    assert [each.kind for each in report.actions] == ["correct-log"]
+    assert path.read_bytes() == data
+    kept = sound.path / report.quarantined[0] / "log/000000.log"
+    assert sum((a ^ b).bit_count() for a, b in zip(kept.read_bytes(), data, strict=True)) == 1
+    require_mended(sound, set(sound.episodes))
+
+
+def test_an_episode_is_held_against_its_corrected_record(sound: Sound) -> None:
+    """Both its record and its rows have a wrong bit: the record comes back, and damns it."""
+    damage_episode(sound, 0, 2)
+    header, size = LogHeader.decode(sound.paths.log(0).read_bytes(), sound.paths.log(0))
+    flip(sound.paths.log(0), size + 2 * record_dtype(len(header.columns)).itemsize + 33)
+    report = storage.repair(sound.path)
+    assert [each.kind for each in report.actions] == ["correct-log", "void"]
+    assert report.actions[1].ordinals == (2,)
+    require_mended(sound, all_but(sound, (0, 2)))
 
 
 def test_a_torn_tail_is_cut_and_kept(sound: Sound) -> None:

@@ -124,6 +124,13 @@ def test_a_broken_log_header_hides_no_other_segment(sound: Sound) -> None:
     ]
 
 
+@pytest.mark.parametrize("bit", [1, 4])
+def test_a_version_that_a_flipped_bit_made_is_not_a_newer_one(bit: int, sound: Sound) -> None:
+    flip(sound.paths.log(1), 8, bit)
+    (error,) = storage.verify(sound.path).errors
+    assert error.kind == "log-unreadable"
+
+
 def test_a_bad_record_before_good_ones_is_found_and_the_others_are_examined(sound: Sound) -> None:
     flip(sound.paths.log(0), record_at(sound, 0, 2) + 40)
     flip(column_file(sound, 0, "reward").path, row_at(sound, 0, "reward", 0))

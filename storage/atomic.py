@@ -40,17 +40,21 @@ def disk_full_as_error(path: Path, needed: int) -> Iterator[None]:
         ) from error
 
 
-def write_atomic(path: Path, data: bytes, staging: Path) -> None:
+def write_atomic(path: Path, data: bytes, staging: Path, *, sync: bool = False) -> None:
     """Replace the file at ``path`` by ``data`` at once.
 
     ``staging`` is a folder on the same file system where the bytes are written first, so that no
-    reader, ours or foreign, ever meets half a file.
+    reader, ours or foreign, ever meets half a file. With ``sync`` the device has the bytes before
+    they get their name: a power cut leaves the old file or the new one, and never an empty one.
     """
     temporary = staging / f"{path.name}.{os.getpid()}.{next(_serial)}"
     with disk_full_as_error(path, len(data)):
         try:
             with open(temporary, "wb", opener=open_regular) as file:
                 file.write(data)
+                if sync:
+                    file.flush()
+                    os.fsync(file.fileno())
             temporary.replace(path)
         except BaseException:
             temporary.unlink(missing_ok=True)

@@ -9,15 +9,24 @@ from pathlib import Path
 from typing import Any
 
 from storage.checksum import crc32c
+from storage.containment import read_regular
 from storage.errors import CorruptStoreError, FormatVersionError
 from storage.layout import FORMAT_VERSION, INNER_ROWS, LARGEST_CAPACITY, segment_id
 from storage.log_record import record_dtype
 
-__all__ = ["LogHeader"]
+__all__ = ["LogHeader", "is_blank"]
 
 _MAGIC = b"SWAVELOG"
 _PREFIX = struct.Struct("<8sIIII")
 _KINDS = {"store_uuid": str, "segment": int, "columns": list, "capacity": int, "run": str}
+
+
+def is_blank(path: Path) -> bool:
+    """Whether a log holds no byte but zeros: the machine went down before its header was there.
+
+    Nothing of its segment is known then.
+    """
+    return not read_regular(path).strip(b"\0")
 
 
 @dataclass(frozen=True, slots=True)

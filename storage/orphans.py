@@ -143,7 +143,7 @@ def _cut_segment(store: Store, segment: int, sequence: int, lane: LanePosition |
             _save(store, writer, tail, keep, end)
         if tail:
             kept = log.path.read_bytes()[: log.byte_at(sequence)]
-            write_atomic(log.path, kept, store.paths.staging)
+            write_atomic(log.path, kept, store.paths.staging, sync=True)
         _reset_rows(writer, opened, keep, end)
         _reset_overlays(store, segment, keep, end)
     finally:

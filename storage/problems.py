@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from storage.column_file import ColumnFile, shard_file_name
 from storage.errors import CorruptStoreError
-from storage.layout import data_offset, segment_id
+from storage.layout import data_offset, log_inodes, segment_id
+from storage.log_header import is_blank
 from storage.retention import is_dropped
 from storage.segment import SegmentInfo
 
@@ -23,7 +24,7 @@ __all__ = ["damaged_segments", "has_no_rows", "problems", "require_whole"]
 def problems(store: Store) -> list[str]:
     """Segments without a log, logs without a segment, and columns that are missing or short."""
     found = [text for info in store.segments for text in _damage(store, info)]
-    return found + _without_log(store)
+    return found + _without_log(store) + _blank(store)
 
 
 def damaged_segments(store: Store) -> set[int]:
@@ -84,6 +85,16 @@ def _without_log(store: Store) -> list[str]:
         if not store.paths.log(segment).exists()
         and not is_dropped(store.paths, segment)
         and not has_no_rows(folder, store.schema.columns)
+    ]
+
+
+def _blank(store: Store) -> list[str]:
+    shown = {info.id for info in store.segments}
+    return [
+        f"{store.paths.log(segment)} is empty, so nothing is known of its segment: the machine "
+        "went down before it was on the disk. `sharpwave repair` sets the segment aside"
+        for segment in log_inodes(store.paths).keys() - shown
+        if is_blank(store.paths.log(segment))
     ]
 
 

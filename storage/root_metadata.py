@@ -50,8 +50,8 @@ def write_root(paths: StorePaths, attributes: Mapping[str, Any]) -> None:
             f"the spaces of this environment take {len(document):,} bytes to describe, more than "
             f"the {LARGEST_METADATA:,} that are read: give bounds that are the same everywhere"
         )
-    write_atomic(paths.description, document, paths.staging)
-    write_atomic(paths.steps / "zarr.json", document, paths.staging)
+    write_atomic(paths.description, document, paths.staging, sync=True)
+    write_atomic(paths.steps / "zarr.json", document, paths.staging, sync=True)
 
 
 def keep_copy(paths: StorePaths) -> None:

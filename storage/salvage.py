@@ -15,6 +15,7 @@ from storage.errors import SegmentLockedError
 from storage.lane import Lane
 from storage.layout import Ending, RowKind, segment_id
 from storage.lock import SegmentLock
+from storage.log_header import is_blank
 from storage.open_episode import OpenEpisodeNote, read_note
 from storage.problems import has_no_rows
 from storage.retention import finish_drops, is_dropped
@@ -165,7 +166,7 @@ def _clear_unborn(store: Store) -> None:
     """Remove segments whose maker was killed before it wrote their log: they have no row."""
     for folder in store.paths.steps.iterdir():
         segment = segment_id(folder.name)
-        if segment is None or not folder.is_dir() or store.paths.log(segment).exists():
+        if segment is None or not folder.is_dir() or _has_log(store, segment):
             continue
         if is_dropped(store.paths, segment) or not has_no_rows(folder, store.schema.columns):
             continue
@@ -174,8 +175,14 @@ def _clear_unborn(store: Store) -> None:
         except SegmentLockedError:
             continue
         try:
-            if not store.paths.log(segment).exists():
+            if not _has_log(store, segment):
                 shutil.rmtree(folder, ignore_errors=True)
                 store.paths.open_episode(segment).unlink(missing_ok=True)
+                store.paths.log(segment).unlink(missing_ok=True)
         finally:
             lock.release()
+
+
+def _has_log(store: Store, segment: int) -> bool:
+    log = store.paths.log(segment)
+    return log.exists() and not is_blank(log)

@@ -143,9 +143,9 @@ class SegmentWriter:
             if sync is not None:
                 sync_tree(staged)
             staged.rename(folder)
-            write_atomic(paths.log(lock.segment), header.encode(), paths.staging)
+            write_atomic(paths.log(lock.segment), header.encode(), paths.staging, sync=True)
             if sync is not None:
-                for made in (paths.steps, paths.log(lock.segment), paths.logs, paths.locks):
+                for made in (paths.steps, paths.logs, paths.locks):
                     sync_path(made)
             return cls(paths, schema, lock, sync)
         except BaseException:

@@ -57,6 +57,7 @@ _NOWHERE = -1
 _LAST_KIND = int(max(BehaviourKind))
 _GAUSSIAN = int(BehaviourKind.GAUSSIAN)
 _NOMINAL = int(BehaviourKind.NOMINAL_GAUSSIAN)
+_UNIFORM = int(BehaviourKind.UNIFORM)
 _PARAMETRIC = sum(
     1 << kind
     for kind in (
@@ -200,6 +201,14 @@ def _check_lines(plan, row, present):  # type: ignore[no-untyped-def]
     return 0
 
 
+@signed_kernel("boolean(int64, int64, int64)")
+def _contradicts(behaviour, behaviour_kind, none):  # type: ignore[no-untyped-def]
+    """Whether a behaviour is None though its kind has parameters, or given to a uniform one."""
+    if behaviour == none:
+        return 0 <= behaviour_kind <= _LAST_KIND and (_PARAMETRIC >> behaviour_kind) & 1 != 0
+    return behaviour_kind == _UNIFORM and behaviour != 0
+
+
 @signed_kernel("int64(int64, int64, int64, int64)")
 def _check_stdevs(plan, row, behaviour, behaviour_kind):  # type: ignore[no-untyped-def]
     """BAD_STDEV when one of a Gaussian behaviour's second half is not above 0, else 0."""
@@ -263,17 +272,16 @@ def _store_step(  # type: ignore[no-untyped-def]
     ``observation``, ``action``, ``raw_action`` and ``behaviour`` are ids of objects that are kept
     alive meanwhile; 0 stands for one whose numbers are stored already. Returns MISFIT with a bit
     for each that is no array or scalar just as its column has it, and for a behaviour that is None
-    though its kind has parameters: nothing is written then. Else BAD_REWARD, BAD_KIND or
-    BAD_STDEV, or 1 + i for a number that is not finite in check i, or BAD_BOUND + i for one outside
-    its bounds.
+    though its kind has parameters, or given though it has none: nothing is written then. Else
+    BAD_REWARD, BAD_KIND or BAD_STDEV, or 1 + i for a number that is not finite in check i, or
+    BAD_BOUND + i for one outside its bounds.
     """
     from_observation, from_action = _address(plan, 0, observation), _address(plan, 1, action)
     from_raw, from_behaviour = _address(plan, 2, raw_action), _address(plan, 3, behaviour)
     misfits = 1 * (from_observation == _NOWHERE) + 2 * (from_action == _NOWHERE)
     misfits += 4 * (from_raw == _NOWHERE) + 8 * (from_behaviour == _NOWHERE)
     none = load_i8(plan + 56)
-    if behaviour == none and 0 <= behaviour_kind <= _LAST_KIND:
-        misfits |= 8 * ((_PARAMETRIC >> behaviour_kind) & 1)
+    misfits |= 8 * _contradicts(behaviour, behaviour_kind, none)
     if misfits:
         return MISFIT | misfits
     _take(plan, 0, row, from_observation)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -17,12 +16,12 @@ from storage.episode import Episode, read_episode
 from storage.episode_table import EpisodeRecord, episode_table
 from storage.errors import (
     ConfigError,
-    CorruptStoreError,
     ReadOnlyStoreError,
 )
-from storage.layout import StorePaths, log_inodes, segment_name
+from storage.layout import StorePaths
 from storage.position import StorePosition
 from storage.segment import MappedSegment, SegmentInfo, header_of
+from storage.store_logs import StoreLogs
 
 if TYPE_CHECKING:
     import dask.array
@@ -40,7 +39,6 @@ __all__ = ["Mode", "Store"]
 Mode = Literal["r", "r+"]
 _MOST_MAPS = 16_384
 """Memory maps that a store holds on to: a quarter of what Linux lets a process have."""
-_logger = logging.getLogger(__name__)
 
 
 class Store:
@@ -57,84 +55,35 @@ class Store:
         self.env_spec, self.schema = read_description(attributes, self.paths.steps / "zarr.json")
         self.columns = Columns(self.schema, lambda: self.segments, self.segment)
         """Columns by name: ``store.columns["reward"][a:b]``, rows of all segments in order."""
-        self._logs: dict[int, CommitLog] = {}
+        self._logs = StoreLogs(self.paths, self.schema, self.uuid)
         self._mapped: dict[int, MappedSegment] = {}
-        self.lost_episodes: dict[int, int] = {}
-        """Episodes that are not shown because they were lost with the machine, by segment."""
         self.refresh()
 
     def refresh(self) -> bool:
         """Take in what was committed since; True when there was anything."""
-        found = log_inodes(self.paths)
-        changed = bool(self._logs.keys() - found.keys())
-        for gone in self._logs.keys() - found.keys():
-            self._forget(gone)
-        known = set(self._logs)
-        for segment in sorted(found):
-            try:
-                changed |= self._refresh_segment(segment, found[segment])
-            except FileNotFoundError:  # dropped, or rewound, since it was listed
-                self._forget(segment)
-                changed = True
-        self._distrust(self._logs.keys() - known)
+        changed = self._logs.refresh()
+        for segment, mapped in list(self._mapped.items()):
+            if segment not in self._logs:
+                del self._mapped[segment]
+            elif mapped.rows != self._logs.get(segment).rows:
+                mapped.refresh()
         return changed
-
-    def _forget(self, segment: int) -> None:
-        self._logs.pop(segment, None)
-        self._mapped.pop(segment, None)
 
     def reload(self) -> None:
         """Forget what was read and read it anew, after a rewind replaced files."""
         self._logs.clear()
         self._mapped.clear()
-        self.lost_episodes.clear()
         self.refresh()
 
-    def _refresh_segment(self, segment: int, inode: int | None = None) -> bool:
-        log = self._logs.get(segment)
-        if log is None:
-            log = CommitLog(self.paths.log(segment))
-            self._check(log)
-            self._logs[segment] = log
-            return True
-        changed = False if log.sealed and log.inode == inode else log.refresh()
-        mapped = self._mapped.get(segment)
-        if mapped is not None and mapped.rows != log.rows:
-            mapped.refresh()
-        return changed
-
-    def _check(self, log: CommitLog) -> None:
-        header = header_of(log)
-        names = [column.name for column in self.schema.columns]
-        if header.store_uuid != self.uuid or header.columns != names:
-            raise CorruptStoreError(
-                f"{log.path} belongs to store {header.store_uuid}, not to {self.uuid} at "
-                f"{self.path}; move it and its segment out"
-            )
-
-    def _distrust(self, segments: set[int]) -> None:
-        """Hide what did not reach the disk before the machine went down while it was written."""
-        from storage.trust import distrust
-
-        logs = {segment: self._logs[segment] for segment in segments}
-        for segment, lost in distrust(self.paths, self.schema, logs).items():
-            self.lost_episodes[segment] = lost
-            _logger.warning(
-                "%s: %d episodes of segment %06d did not reach the disk before the machine went "
-                "down, or were changed since: their checksums differ. They are not shown; "
-                "`sharpwave repair` sets them aside",
-                self.path,
-                lost,
-                segment,
-            )
-
-    def _ordered(self) -> list[tuple[int, CommitLog]]:
-        return sorted(self._logs.items())
+    @property
+    def lost_episodes(self) -> dict[int, int]:
+        """Episodes that are not shown because they were lost with the machine, by segment."""
+        return self._logs.lost_episodes
 
     @property
     def segments(self) -> tuple[SegmentInfo, ...]:
         """All segments in numbers, by id."""
-        return tuple(self._info(segment, log) for segment, log in self._ordered())
+        return tuple(self._info(segment, log) for segment, log in self._logs.ordered())
 
     def _info(self, segment: int, log: CommitLog) -> SegmentInfo:
         header = header_of(log)
@@ -152,22 +101,22 @@ class Store:
     @property
     def n_steps(self) -> int:
         """Committed steps."""
-        return sum(log.steps for log in self._logs.values())
+        return sum(log.steps for log in self._logs)
 
     @property
     def n_episodes(self) -> int:
         """Committed episodes."""
-        return sum(len(log.records) for log in self._logs.values())
+        return sum(len(log.records) for log in self._logs)
 
     @property
     def n_rows(self) -> int:
         """Committed rows: steps and closing rows."""
-        return sum(log.rows for log in self._logs.values())
+        return sum(log.rows for log in self._logs)
 
     @property
     def episodes(self) -> pa.Table:
         """Every committed episode, one row each, by (segment, ordinal)."""
-        return episode_table([(header_of(log), log.records) for _, log in self._ordered()])
+        return episode_table([(header_of(log), log.records) for _, log in self._logs.ordered()])
 
     def records(self, segment: int) -> np.ndarray[Any, Any]:
         """A segment's committed episodes as structured array (dtype commit_log.RECORD)."""
@@ -184,16 +133,12 @@ class Store:
 
     def log(self, segment: int) -> CommitLog:
         """The commit log of a segment; KeyError when there is none."""
-        if segment not in self._logs and self.paths.log(segment).exists():
-            self._refresh_segment(segment)
-        if segment not in self._logs:
-            raise KeyError(f"{self.path} has no segment {segment_name(segment)}")
-        return self._logs[segment]
+        return self._logs.get(segment)
 
     def episode(self, index: int) -> Episode:
         """The index-th committed episode by (segment, ordinal), as aligned arrays."""
         remaining = index + self.n_episodes if index < 0 else index
-        for segment, log in self._ordered():
+        for segment, log in self._logs.ordered():
             if 0 <= remaining < len(log.records):
                 return self._episode(segment, log, remaining)
             remaining -= len(log.records)
@@ -205,7 +150,7 @@ class Store:
 
     def iterate_episodes(self) -> Iterator[Episode]:
         """Every committed episode exactly once, by (segment, ordinal)."""
-        for segment, log in self._ordered():
+        for segment, log in self._logs.ordered():
             for ordinal in range(len(log.records)):
                 yield self._episode(segment, log, ordinal)
 

@@ -369,6 +369,8 @@ class Writer:
             if misfits & 8:
                 if behaviour is None:
                     raise no_parameters(self._schema, scalars[3], line.index)
+                if scalars[3] == BehaviourKind.UNIFORM:
+                    raise SchemaMismatchError("behaviour: uniform draws have no parameters")
                 self._store_rounded(line, "behaviour", behaviour)
         except (TypeError, ValueError) as error:
             raise misfit(line, error) from error

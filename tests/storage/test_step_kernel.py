@@ -130,6 +130,13 @@ def test_kinds_with_parameters_need_a_behaviour(kind: int) -> None:
     assert not arrays["terminated"].any()
 
 
+def test_a_uniform_kind_takes_no_behaviour() -> None:
+    box = spaces.Box(-1, 1, (2,), np.float32)
+    plan, arrays = plan_for(box, box)
+    assert run(plan, behaviour=np.ones(4, np.float32), kind=3) == MISFIT | 8
+    assert not arrays["behaviour"].any()
+
+
 @pytest.mark.parametrize("stdevs", [(0.0, 1.0), (1.0, -0.0), (1.0, -1e-30), (-1.0, 1.0)])
 @pytest.mark.parametrize("stored", [False, True])
 def test_gaussian_stdevs_are_above_zero(stdevs: tuple[float, float], stored: bool) -> None:
@@ -137,7 +144,7 @@ def test_gaussian_stdevs_are_above_zero(stdevs: tuple[float, float], stored: boo
     plan, arrays = plan_for(box, box)
     bad = np.array([-1, 0, *stdevs], np.float32)
     given = STORED if stored else bad
-    for kind, expected in ((1, BAD_STDEV), (4, BAD_STDEV), (0, 0), (3, 0)):
+    for kind, expected in ((1, BAD_STDEV), (4, BAD_STDEV), (0, 0), (2, 0)):
         arrays["terminated"][:] = False
         arrays["behaviour"][:] = np.array([0, 0, 1, 1], np.float32)
         if stored:
@@ -159,7 +166,7 @@ def test_arrays_that_fit_are_copied_into_their_rows_only() -> None:
         np.array([3, 4], np.float32),
         np.array([5, 6, 7, 8], np.float32),
     )
-    assert run(plan, *values) == 0
+    assert run(plan, *values, kind=1) == 0
     names = ("observation", "action", "raw_action", "behaviour")
     for name, value, row in zip(names, values, (2, 1, 1, 1), strict=True):
         np.testing.assert_array_equal(arrays[name][row], value)

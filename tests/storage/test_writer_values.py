@@ -114,6 +114,12 @@ def test_gaussians_have_a_width(
     refuse(store, {"behaviour": given, "behaviour_kind": kind}, says)
 
 
+def test_a_uniform_draw_has_no_parameters(store: storage.Store) -> None:
+    says = "behaviour: uniform draws have no parameters"
+    for kind in (BehaviourKind.UNIFORM, 3.0):
+        refuse(store, {"behaviour_kind": kind}, says)
+
+
 def test_a_first_observation_that_is_no_array_is_placed(store: storage.Store) -> None:
     with (
         store.writer() as writer,
@@ -124,7 +130,11 @@ def test_a_first_observation_that_is_no_array_is_placed(store: storage.Store) ->
 
 def test_scalars_of_other_types_are_taken(store: storage.Store) -> None:
     changes = (
-        {"reward": 2**53, "policy_update": np.int64(-4), "behaviour_kind": BehaviourKind.UNIFORM},
+        {
+            "reward": 2**53,
+            "policy_update": np.int64(-4),
+            "behaviour_kind": BehaviourKind.NOMINAL_GAUSSIAN,
+        },
         {"reward": np.float32(0.5), "terminated": np.False_, "truncated": np.array([False])},
         {"reward": torch.tensor(1.5), "behaviour_kind": np.uint8(0), "terminated": 0},
         {"reward": True, "policy_update": True, "truncated": 1},
@@ -137,6 +147,6 @@ def test_scalars_of_other_types_are_taken(store: storage.Store) -> None:
     stored = {name: column[:4].tolist() for name, column in store.columns.items()}
     assert stored["reward"] == [2**53, 0.5, 1.5, 1]
     assert stored["policy_update"] == [-4, 3, 3, 1]
-    assert stored["behaviour_kind"] == [3, 1, 1, 1]
+    assert stored["behaviour_kind"] == [4, 1, 1, 1]
     assert stored["terminated"] == [False] * 4
     assert stored["truncated"] == [False, False, False, True]

@@ -81,7 +81,7 @@ def check_overlay_segment(
     taken = 0
     for overlay in overlays_of(facts):
         folder = overlay / facts.paths.segment(segment).name
-        if not folder.is_dir():
+        if overlay.is_symlink() or folder.is_symlink() or not folder.is_dir():
             continue
         limit = capacity if rows is None else rows
         documents = read_documents(folder, OVERLAY_COLUMNS)

@@ -14,6 +14,8 @@ __all__ = ["open_for_reading", "read_file"]
 
 def open_for_reading(path: Path) -> int:
     """A descriptor of a regular file; OSError, too, for a link, a pipe or anything else."""
+    if path.parent.is_symlink():
+        raise OSError(errno.ELOOP, "its folder is a symbolic link", str(path))
     try:
         return open_regular(path, os.O_RDONLY)
     except CorruptStoreError:

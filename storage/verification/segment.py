@@ -72,10 +72,13 @@ class _Examination:
         check.steps = int(places.records["length"].sum())
         for kind, what in record_faults(log, live=check.live):
             self._add(kind, f"log/{self._name}.log", what)
-        if not self._folder.is_dir():
+        if self._folder.is_symlink() or not self._folder.is_dir():
             if not check.live:
                 self._add(
-                    "log-without-segment", f"log/{self._name}.log", "it has no segment", places
+                    "log-without-segment",
+                    f"log/{self._name}.log",
+                    "it has no folder of its own",
+                    places,
                 )
             return check
         self._judge_documents(documents, log)

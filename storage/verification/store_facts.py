@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from storage.containment import require_folders
 from storage.description import read_description
 from storage.environment_spec import EnvironmentSpec
 from storage.errors import CorruptStoreError, FormatVersionError, StoreNotFoundError
@@ -62,9 +63,10 @@ class RootFiles(NamedTuple):
 def examine_root(root: Path) -> tuple[RootFiles, list[Finding]]:
     """Both files, and what is wrong with them.
 
-    Raises StoreNotFoundError, FormatVersionError.
+    Raises StoreNotFoundError, FormatVersionError, CorruptStoreError where a folder is a link.
     """
     paths = StorePaths(root)
+    require_folders(paths)
     own, copy = (_read(paths, each) for each in (paths.steps / "zarr.json", paths.description))
     if own.content is None and copy.content is None and not any(paths.logs.glob("*.log")):
         raise StoreNotFoundError(

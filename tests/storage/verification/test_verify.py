@@ -114,6 +114,20 @@ def test_a_link_or_pipe_in_place_of_a_column_is_not_opened(sound: Sound, tmp_pat
     assert "pipe" in errors[1].what
 
 
+def test_links_in_place_of_folders_are_not_followed(sound: Sound, tmp_path: Path) -> None:
+    column = column_file(sound, 0, "reward").path.parent
+    for number, folder in enumerate((column, sound.paths.segment(1))):
+        folder.rename(tmp_path / str(number))
+        folder.symlink_to(tmp_path / str(number))
+    before = tree(tmp_path / "0") | tree(tmp_path / "1")
+    found = {(each.segment, each.kind) for each in storage.verify(sound.path).errors}
+    assert found >= {(0, "unreadable-column"), (1, "log-without-segment")}
+    storage.repair(sound.path)
+    assert sound.kinds() == set()
+    assert {segment for segment, _ in sound.readable()} == {2, 3}
+    assert tree(tmp_path / "0") | tree(tmp_path / "1") == before
+
+
 def test_a_broken_log_header_hides_no_other_segment(sound: Sound) -> None:
     flip(sound.paths.log(1), 30)
     flip(column_file(sound, 2, "reward").path, row_at(sound, 2, "reward", 0))

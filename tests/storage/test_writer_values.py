@@ -114,10 +114,9 @@ def test_gaussians_have_a_width(
     refuse(store, {"behaviour": given, "behaviour_kind": kind}, says)
 
 
-def test_a_uniform_draw_has_no_parameters(store: storage.Store) -> None:
-    says = "behaviour: uniform draws have no parameters"
-    for kind in (BehaviourKind.UNIFORM, 3.0):
-        refuse(store, {"behaviour_kind": kind}, says)
+@pytest.mark.parametrize("kind", [BehaviourKind.UNIFORM, 3.0])
+def test_a_uniform_draw_has_no_parameters(store: storage.Store, kind: float) -> None:
+    refuse(store, {"behaviour_kind": kind}, "behaviour: uniform draws have no parameters")
 
 
 def test_a_first_observation_that_is_no_array_is_placed(store: storage.Store) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from storage.column_file import ColumnFile, shard_file_name
+from storage.containment import require_inside
 from storage.errors import CorruptStoreError
 from storage.layout import data_offset, log_inodes, segment_id
 from storage.log_header import is_blank
@@ -54,7 +55,9 @@ def _damage(store: Store, info: SegmentInfo) -> list[str]:
     found = []
     for column in store.schema.columns:
         try:
-            ColumnFile(folder / column.name, column, info.capacity).require(info.rows)
+            file = ColumnFile(folder / column.name, column, info.capacity)
+            require_inside(store.path, file.path)
+            file.require(info.rows)
         except CorruptStoreError as error:
             found.append(str(error))
     return found
@@ -63,7 +66,10 @@ def _damage(store: Store, info: SegmentInfo) -> list[str]:
 def _is_whole(folder: str, columns: tuple[Column, ...], info: SegmentInfo) -> bool:
     """Whether all columns are files that are long enough, found without a path object each."""
     offset = data_offset(info.capacity)
+    folders = _folders_in(folder)
     for column in columns:
+        if column.name not in folders:
+            return False
         try:
             status = os.lstat(f"{folder}/{column.name}/{shard_file_name(column)}")
         except OSError:
@@ -74,6 +80,19 @@ def _is_whole(folder: str, columns: tuple[Column, ...], info: SegmentInfo) -> bo
         ):
             return False
     return True
+
+
+def _folders_in(folder: str) -> set[str]:
+    """Names of the folders in a segment's folder, links left out; none where it is a link."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return set()
+    try:
+        with os.scandir(descriptor) as entries:
+            return {entry.name for entry in entries if entry.is_dir(follow_symlinks=False)}
+    finally:
+        os.close(descriptor)
 
 
 def _without_log(store: Store) -> list[str]:

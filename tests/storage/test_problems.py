@@ -63,3 +63,19 @@ def test_a_folder_without_its_log_is_told(f4: F4) -> None:
     (problem,) = store.problems()
     assert "steps.zarr/000000 has no log" in problem
     store.writer().close()  # what nobody counts hinders nobody
+
+
+@pytest.mark.parametrize("place", ["000000", "000000/reward", "000000/reward/c.0"])
+def test_links_are_told_and_writers_are_refused(f4: F4, tmp_path: Path, place: str) -> None:
+    """A segment on another disk would be read, and written, outside the store."""
+    f4.writer.close()
+    (f4.path / "steps.zarr" / place).rename(tmp_path / "outside")
+    (f4.path / "steps.zarr" / place).symlink_to(tmp_path / "outside")
+    store = storage.open(f4.path, mode="r+")
+    problems = store.problems()
+    assert problems
+    assert all("is a symbolic link" in problem for problem in problems)
+    with pytest.raises(CorruptStoreError, match="symbolic link"):
+        store.writer()
+    with pytest.raises(CorruptStoreError, match="symbolic link"):
+        store.episode(0)

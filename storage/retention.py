@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from storage.commit_log import CommitLog
+from storage.containment import read_regular, require_inside
 from storage.episode_table import write_episode_table
-from storage.errors import SegmentLockedError, WriterStateError
+from storage.errors import CorruptStoreError, SegmentLockedError, WriterStateError
 from storage.layout import Ending, StorePaths, segment_id, segment_name
 from storage.lock import SegmentLock
 from storage.log_record import RECORD
@@ -112,7 +113,7 @@ def is_dropped(paths: StorePaths, segment: int) -> bool:
 
 def dropped_episodes(paths: StorePaths) -> list[pa.Table]:
     """The episode tables of dropped segments, one each, by id; columns as ``Store.episodes``."""
-    return [_read_table(dropped_table(paths, segment)) for segment in _dropped(paths)]
+    return [_read_table(paths, dropped_table(paths, segment)) for segment in _dropped(paths)]
 
 
 def dropped_records(paths: StorePaths) -> list[tuple[str, np.ndarray[Any, Any]]]:
@@ -129,7 +130,10 @@ def orphan_dropped(paths: StorePaths, run: str, next_segment: int) -> None:
     For a rewind to a position that is older than these segments; their ids are free again.
     """
     for segment in _dropped(paths):
-        if segment < next_segment or _run_of(_read_table(dropped_table(paths, segment))) != run:
+        if (
+            segment < next_segment
+            or _run_of(_read_table(paths, dropped_table(paths, segment))) != run
+        ):
             continue
         lock = SegmentLock.acquire(paths, segment)
         try:
@@ -144,11 +148,18 @@ def _dropped(paths: StorePaths) -> list[int]:
     return sorted(each for each in found if each is not None and not paths.log(each).exists())
 
 
-def _read_table(file: Path) -> pa.Table:
+def _read_table(paths: StorePaths, file: Path) -> pa.Table:
+    """An Arrow IPC file of the store; CorruptStoreError where it is none."""
     import pyarrow as pa
 
-    with pa.memory_map(os.fspath(file)) as source:
-        return pa.ipc.open_file(source).read_all()
+    require_inside(paths.root, file)
+    try:
+        return pa.ipc.open_file(pa.BufferReader(read_regular(file))).read_all()
+    except (OSError, pa.ArrowInvalid) as error:
+        raise CorruptStoreError(
+            f"{file} cannot be read as a table of episodes ({error}). It tells of steps that were "
+            "dropped, and nothing else needs it: restore it from a copy, or move it out"
+        ) from error
 
 
 def _run_of(table: pa.Table) -> str:
@@ -206,7 +217,7 @@ def _keep_table(paths: StorePaths, log: CommitLog) -> None:
     kept = dropped_table(paths, header.segment)
     kept.parent.mkdir(exist_ok=True)
     kept.unlink(missing_ok=True)
-    if _is_whole(paths.episode_table(header.segment), len(log.records)):
+    if _is_whole(paths, paths.episode_table(header.segment), len(log.records)):
         try:
             os.link(paths.episode_table(header.segment), kept)
         except OSError:  # a file system without links
@@ -216,13 +227,11 @@ def _keep_table(paths: StorePaths, log: CommitLog) -> None:
     write_episode_table(kept, header, log.records, paths.staging)
 
 
-def _is_whole(table: Path, episodes: int) -> bool:
+def _is_whole(paths: StorePaths, table: Path, episodes: int) -> bool:
     """Whether a table holds all episodes of its log; it may lag behind, or be damaged."""
-    import pyarrow as pa
-
     try:
-        return len(_read_table(table)) == episodes
-    except (OSError, pa.ArrowInvalid):
+        return len(_read_table(paths, table)) == episodes
+    except CorruptStoreError:
         return False
 
 

@@ -15,7 +15,12 @@ import numpy as np
 import pytest
 
 import storage
-from storage.errors import ReadOnlyStoreError, SegmentLockedError, WriterStateError
+from storage.errors import (
+    CorruptStoreError,
+    ReadOnlyStoreError,
+    SegmentLockedError,
+    WriterStateError,
+)
 from storage.lock import SegmentLock, next_segment
 from storage.retention import (
     drop,
@@ -208,6 +213,21 @@ def test_the_table_is_written_anew_where_it_is_stale_or_cannot_be_linked(
     drop(store, [0, 1])
     lengths = [table["length"].to_pylist() for table in dropped_episodes(store.paths)]
     assert lengths == [[r.length for r in records if r.segment == s] for s in (0, 1)]
+
+
+@pytest.mark.parametrize("damage", [b"", b"no arrow", None])
+def test_a_damaged_table_is_named(tmp_path: Path, damage: bytes | None) -> None:
+    store, writer, _ = grown(tmp_path / "store", 4)
+    writer.close()
+    drop(store, [0])
+    table = dropped_table(store.paths, 0)
+    table.unlink()
+    if damage is None:
+        table.symlink_to(tmp_path / "elsewhere")
+    else:
+        table.write_bytes(damage)
+    with pytest.raises(CorruptStoreError, match=r"dropped/000000\.arrow"):
+        dropped_episodes(store.paths)
 
 
 def test_a_drop_of_somebody_alive_is_left_to_him(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from training.config import RunConfig
 from training.config_file import from_mapping
 from training.engines.engine_choice import check_engine
 from training.environment import EnvironmentConfig, describe_environment
+from training.named_code import refuse_named_code
 from training.placement import device_type
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ def check_run(config: RunConfig) -> tuple[RunConfig, EnvironmentSpec]:
 
     Raises:
         ConfigError: a budget that ends before anything is learnt, more threads than the machine
-            has cores, a GPU that is not there, an engine that cannot run here, or another
-            environment than the store's.
+            has cores, a GPU that is not there, an engine that cannot run here, another environment
+            than the store's, or one that the store alone names by a module.
         EnvironmentNotFoundError: no such environment; close names are listed.
         SchemaMismatchError: the environment has other spaces than the store.
         EmptyViewError: the store holds fewer steps than a batch.
@@ -59,6 +60,7 @@ def check_run(config: RunConfig) -> tuple[RunConfig, EnvironmentSpec]:
 def stored_environment(path: Path | str) -> EnvironmentConfig:
     """How the environment of a store is made, as settings."""
     with storage.open(path) as store:
+        refuse_named_code(store.env_spec, Path(path))
         return _making(store.env_spec)
 
 
@@ -88,7 +90,7 @@ def _check_budget(config: RunConfig) -> None:
 def _check_store(config: RunConfig, path: Path) -> tuple[RunConfig, EnvironmentSpec]:
     with storage.open(path) as store:
         kept, steps = store.env_spec, store.n_steps
-    config = dataclasses.replace(config, environment=_completed(config.environment, kept))
+    config = dataclasses.replace(config, environment=_completed(config.environment, kept, path))
     try:
         own = describe_environment(config.environment)
     except EnvironmentNotFoundError:
@@ -105,10 +107,11 @@ def _check_store(config: RunConfig, path: Path) -> tuple[RunConfig, EnvironmentS
     return config, kept
 
 
-def _completed(own: EnvironmentConfig, kept: EnvironmentSpec) -> EnvironmentConfig:
+def _completed(own: EnvironmentConfig, kept: EnvironmentSpec, path: Path) -> EnvironmentConfig:
     """The settings, with the store's kwargs and wrappers where they have none of their own."""
     if own.kwargs or own.wrappers or not kept.id.startswith(own.id):
         return own
+    refuse_named_code(kept, path, own.id)
     making = _making(kept)
     return dataclasses.replace(own, kwargs=making.kwargs, wrappers=making.wrappers)
 

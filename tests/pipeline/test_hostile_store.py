@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -166,3 +167,32 @@ def test_a_folder_of_anything_is_no_store(tmp_path: Path, capsys) -> None:
         for verb in VERBS:
             assert main([verb, str(place)]) == 2
             assert capsys.readouterr().err.count("\n") == 1
+
+
+def hostile_id(store: Path) -> None:
+    edit(store, lambda a: a["environment"].update(id="evil_module:Env"))
+
+
+def hostile_wrapper(store: Path) -> None:
+    wrapper = {"class_path": "evil_module.Wrap", "kwargs": {}}
+    edit(store, lambda a: a["environment"].update(id="Pendulum-v1", wrappers=[wrapper]))
+
+
+@pytest.mark.parametrize("change", [hostile_id, hostile_wrapper])
+@pytest.mark.parametrize("named", [[], ["--environment.id=Pendulum-v1"]])
+def test_nothing_that_a_store_names_is_imported(
+    store: Path, outside: Path, tmp_path: Path, monkeypatch, capsys, change, named: list[str]
+) -> None:
+    monkeypatch.syspath_prepend(outside)
+    monkeypatch.chdir(tmp_path)
+    change(store)
+    for verb in ("inspect", "verify"):
+        assert main([verb, str(store)]) == 0
+    capsys.readouterr()
+    assert main(["train", f"--offline={store}", "--loop.steps=10", *named]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "evil_module" in said
+    assert "evil_module" not in sys.modules
+    assert not (outside / "imported").exists()
+    assert not (tmp_path / "runs").exists()

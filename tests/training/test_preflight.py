@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -16,6 +17,7 @@ from storage.errors import (
     SchemaMismatchError,
     UnsupportedSpaceError,
 )
+from storage.root_metadata import attributes_checksum
 from tests.training.tiny import WARMUP, tiny_config
 from training.config import EnvironmentConfig, EvaluationConfig, ReplayConfig, WrapperConfig
 from training.environment import describe_environment, make_environment
@@ -134,7 +136,10 @@ def test_a_store_whose_environment_is_not_installed_can_be_learnt_from(tmp_path)
     spec = describe_environment(EnvironmentConfig("Pendulum-v1"))
     path = fill(tmp_path / "store", EnvironmentConfig("Pendulum-v1"))
     metadata = path / "steps.zarr" / "zarr.json"
-    metadata.write_text(metadata.read_text().replace("Pendulum-v1", "Robot-v0"))
+    document = json.loads(metadata.read_text())
+    document["attributes"]["environment"]["id"] = "Robot-v0"
+    document["attributes"]["checksum"] = attributes_checksum(document["attributes"])
+    metadata.write_text(json.dumps(document))
     config = offline(path, "Robot-v0")
     assert check_run(config)[1] == replace(spec, id="Robot-v0")
     with pytest.raises(EnvironmentNotFoundError, match="Robot-v0"):

@@ -19,8 +19,10 @@ from storage.position import StorePosition
 from storage.store import Store
 
 if TYPE_CHECKING:
-    from storage.repairing import RepairReport, repair
-    from storage.verification import Finding, Report, verify
+    from storage.repairing.actions import RepairReport
+    from storage.repairing.repair import repair
+    from storage.verification.findings import Finding, Report
+    from storage.verification.verify import verify
 
 __all__ = [
     "BehaviourKind",

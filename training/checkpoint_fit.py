@@ -111,7 +111,7 @@ def check_loops(kept: Mapping[str, Any], own: Mapping[str, Any], where: str) -> 
 
 def _counter_problem(kept: Any, own: Any, place: str) -> str | None:
     if not isinstance(own, dict):
-        same = type(kept) is type(own) and not (isinstance(kept, int) and kept < 0)
+        same = type(kept) is type(own) and not (isinstance(kept, int) and not 0 <= kept < 2**62)
         return None if same else f"{place} is {kept!r}, no count"
     if not isinstance(kept, dict):
         return f"{place} is {kept!r}, no counters"

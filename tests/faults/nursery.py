@@ -12,6 +12,7 @@ and speaks JSON lines: ``{"job": "module:function", "args": [...], "output": pat
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import json
 import os
@@ -28,6 +29,8 @@ from typing import Any
 __all__ = ["Child", "Nursery", "eventually", "nursery"]
 
 _ROOT = Path(__file__).parents[2]
+_PARENT_DEATH_SIGNAL = 1
+"""Linux, prctl(2)."""
 
 
 def eventually(what: Callable[[], Any], why: str, seconds: float = 120.0) -> Any:
@@ -138,6 +141,7 @@ def nursery(folder: Path, *, learning: bool = False) -> Iterator[Nursery]:
 
 def _become(question: dict[str, Any]) -> None:
     """What the child does; it leaves as any Python program does, through SystemExit."""
+    ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)  # none outlives its nursery
     output = os.open(question["output"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     nothing = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((nothing, 0), (output, 1), (output, 2)):

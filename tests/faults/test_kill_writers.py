@@ -18,6 +18,8 @@ from tests.storage.zoo import check_tiny, play, tiny_spec
 STORE_LIFE = 25
 """Kills on one store before a new one is begun, so that checking it stays cheap."""
 LANES = 3
+PAUSE = 0.005
+"""Seconds an episode of writers that live on while the store is checked, lest it outgrow that."""
 
 
 def wait(chance: random.Random, told: Path) -> None:
@@ -39,8 +41,10 @@ def options(chance: random.Random) -> dict:
     }
 
 
-def start(writers: Nursery, path: Path, told: Path, base: int, chance: random.Random) -> Child:
-    return writers.start("write", path, told, base, LANES, options(chance))
+def start(
+    writers: Nursery, path: Path, told: Path, base: int, chance: random.Random, pause: float = 0.0
+) -> Child:
+    return writers.start("write", path, told, base, LANES, options(chance), pause)
 
 
 def finish(oracle: Oracle, told: list) -> None:
@@ -95,7 +99,7 @@ def test_writers_that_outlive_a_killed_one_go_on(
             oracle, told = Oracle(path), []
         while len(live) < 3:
             told.append(tmp_path / f"told{turn}.{len(told)}")
-            live.append(start(writers, path, told[-1], 100_000 * len(told), chance))
+            live.append(start(writers, path, told[-1], 100_000 * len(told), chance, PAUSE))
         wait(chance, told[-1])
         chance.shuffle(live)
         victims, live = live[: (count := chance.choice((1, 2)))], live[count:]

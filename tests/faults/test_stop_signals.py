@@ -43,7 +43,7 @@ def cases(quick: list, rounds: int) -> list:
     return [*quick, *(pytest.param(*case, marks=pytest.mark.soak) for case in long)]
 
 
-@pytest.mark.parametrize(("signals", "seed"), cases([((INT, INT), 0)], 6))
+@pytest.mark.parametrize(("signals", "seed"), cases([((INT, INT), 0)], 4))
 def test_a_stopped_collection_keeps_every_episode(
     learners: Nursery, tmp_path: Path, signals: tuple[int, ...], seed: int
 ) -> None:
@@ -67,7 +67,7 @@ def written(store: Path, episodes: int) -> bool:
         return opened.n_episodes >= episodes
 
 
-@pytest.mark.parametrize(("signals", "seed"), cases([((INT, INT), 0)], 6))
+@pytest.mark.parametrize(("signals", "seed"), cases([((INT, INT), 0)], 4))
 def test_a_stopped_run_keeps_every_episode_and_goes_on(
     learners: Nursery, tmp_path: Path, signals: tuple[int, ...], seed: int
 ) -> None:

@@ -195,9 +195,12 @@ class ReplayAgent(LightningModule):
         if not self.learning:
             self._try_start(view)
             return
-        for _ in range(self.counters.due()):
+        due = self.counters.due()
+        for _ in range(due):
             self.update(view)
             self.counters.updates += 1
+        if not due:  # where updates are rarer than episodes, the window would grow without end
+            view.forget()
 
     def begin_learning(self, view: ReplayView) -> None:
         """Ends the warm-up: from here on every step owes its updates."""

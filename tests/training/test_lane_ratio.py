@@ -80,3 +80,20 @@ def test_there_is_no_burst_after_resuming(tmp_path, lanes, kind, ratios):
     owed = math.floor((14 * ROUND - origin) * second)
     already = before.counters.updates if first == second else 0
     assert module.counters.updates - before.counters.updates == owed - already
+
+
+def test_the_window_keeps_its_size_where_updates_are_rarer_than_episodes(tmp_path):
+    config = tiny_config(rounds=64, ratio=0.02)
+    module, data = build(config, tmp_path)
+    learn, sizes = module.learn, []
+
+    def watching(view, steps):
+        learn(view, steps)
+        sizes.append(view.n_steps)
+
+    module.learn = watching
+    trainer(config, tmp_path).fit(module, data)
+    assert module.counters.updates < module.recent_returns.count
+    longest = max(storage.open(tmp_path / "store").records(0)["length"])
+    assert config.replay.window - longest < sizes[-1] < config.replay.window + 2 * longest
+    assert max(sizes) < config.replay.window + 2 * longest

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from storage.layout import INNER_ROWS, align_up, data_offset
 from storage.overlay import OVERLAY_COLUMNS
-from storage.segment_writer import next_allocation
+from storage.segment_files import next_allocation
 from storage.writer_settings import capacity_for, default_row_budget
 
 if TYPE_CHECKING:

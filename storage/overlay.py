@@ -20,7 +20,7 @@ from storage.overlay_checksums import drop_checksums, read_checksum, write_check
 from storage.overlay_lock import OverlayLock
 from storage.overlay_segment import OVERLAY_COLUMNS, OverlaySegment
 from storage.segment import header_of
-from storage.segment_writer import build_folder, publish_arrays
+from storage.segment_files import build_folder, publish_arrays
 from storage.zarr_metadata import encode, group_document
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from storage.containment import kind_of, open_regular
 from storage.errors import CorruptStoreError, DiskFullError
 from storage.layout import INNER_ROWS, align_up
 from storage.schema import Column
-from storage.segment_writer import next_allocation
+from storage.segment_files import next_allocation
 
 __all__ = ["OVERLAY_COLUMNS", "OverlaySegment", "column_fault", "implausible_rows"]
 

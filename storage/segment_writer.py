@@ -13,12 +13,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from storage.atomic import disk_full_as_error, write_atomic
+from storage.atomic import write_atomic
 from storage.checksum import crc32c
 from storage.column_file import ColumnFile
 from storage.commit_log import CommitLog
@@ -31,47 +30,15 @@ from storage.log_appender import LogAppender
 from storage.log_header import LogHeader
 from storage.log_record import LogRecord
 from storage.open_episode import create_note
-from storage.schema import Column, Schema
+from storage.schema import Schema
 from storage.segment import header_of
+from storage.segment_files import build_folder, next_allocation, publish_arrays
 from storage.syncing import Syncing, SyncRule, sync_path, sync_tree
-from storage.zarr_metadata import array_json, group_json
 
-__all__ = ["SegmentWriter", "next_allocation", "publish_arrays"]
+__all__ = ["SegmentWriter"]
 
 _logger = logging.getLogger(__name__)
-_FIRST_STEP = 1024
-_LARGEST_STEP = 65_536
-_LARGEST_STEP_BYTES = 64 * 2**20
 _WORTH_SHRINKING = 2**20
-
-
-def next_allocation(allocated: int, needed: int, row_bytes: int, capacity: int) -> int:
-    """Rows to allocate next: doubling from 1,024 in steps of at most 65,536 rows or 64 MiB."""
-    step = min(max(allocated, _FIRST_STEP), _LARGEST_STEP, _LARGEST_STEP_BYTES // row_bytes)
-    target = max(needed, allocated + step)
-    return min(align_up(target, INNER_ROWS), capacity)
-
-
-def publish_arrays(
-    folder: Path, columns: tuple[Column, ...], rows: int, capacity: int, staging: Path
-) -> None:
-    """Show ``rows`` rows to foreign readers: the group for all columns at once, then each array."""
-    write_atomic(folder / "zarr.json", group_json(columns, rows, capacity), staging)
-    for column in columns:
-        document = array_json(column, rows, capacity)
-        write_atomic(folder / column.name / "zarr.json", document, staging)
-
-
-def build_folder(folder: Path, columns: tuple[Column, ...], capacity: int) -> None:
-    """Make a segment's Zarr group with empty columns; nobody may see ``folder`` yet."""
-    with disk_full_as_error(folder, 0):
-        folder.mkdir()
-        for column in columns:
-            place = folder / column.name
-            place.mkdir()
-            ColumnFile(place, column, capacity).create()
-            (place / "zarr.json").write_bytes(array_json(column, 0, capacity))
-        (folder / "zarr.json").write_bytes(group_json(columns, 0, capacity))
 
 
 class SegmentWriter:

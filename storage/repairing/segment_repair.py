@@ -28,7 +28,7 @@ from storage.repairing.plan import SegmentPlan
 from storage.repairing.quarantine import Kept, Quarantine
 from storage.repairing.rows import RowBytes
 from storage.segment import header_of
-from storage.segment_writer import publish_arrays
+from storage.segment_files import publish_arrays
 from storage.syncing import sync_path
 from storage.verification.raw_log import RawLog, parse_raw_log
 from storage.verification.regular_files import read_file

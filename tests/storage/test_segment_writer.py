@@ -9,7 +9,8 @@ import pytest
 
 import storage
 from storage.errors import DiskFullError, SegmentLockedError
-from storage.segment_writer import SegmentWriter, next_allocation
+from storage.segment_files import next_allocation
+from storage.segment_writer import SegmentWriter
 from tests.storage.zoo import tiny_spec
 
 

@@ -17,40 +17,23 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 
 import storage
 from storage.errors import CheckpointError
-from tests.training.tiny import ROUND, differences, longer, rows, run, tiny_config
-from tests.training.zoo import Drift
+from tests.training.tiny import (
+    ROUND,
+    checkpoint_content,
+    differences,
+    longer,
+    rows,
+    run,
+    tiny_config,
+)
 from training.assembly import build, trainer
 from training.checkpoint import last_checkpoint, load, read_checkpoint
 from training.config_file import save_config
 from training.environment import NotReplayableWarning
 
 
-def _content(folder: Path):
-    content = read_checkpoint(folder / "checkpoints" / "last.ckpt")
-    content["sharpwave"]["counters"].pop("wall_time")
-    content["sharpwave"].pop("config")
-    content["OnlineExperience"].pop("store")
-    position = content["OnlineExperience"]["position"]
-    position.pop("store_uuid")
-    # The checksum of a log covers the times that its records hold.
-    position["segments"] = [each[:2] for each in position["segments"]]
-    for lane in position["lanes"]:
-        if lane["open"]:
-            lane["open"].pop("begin_time")
-    return {
-        key: content[key]
-        for key in (
-            "state_dict",
-            "optimizer_states",
-            "sharpwave",
-            "OnlineExperience",
-            "global_step",
-        )
-    }
-
-
 def _assert_equal_runs(straight: Path, resumed: Path) -> None:
-    assert differences(_content(straight), _content(resumed)) == []
+    assert differences(checkpoint_content(straight), checkpoint_content(resumed)) == []
     assert rows(straight) == rows(resumed)
     hashes = [storage.content_hash(folder / "store") for folder in (straight, resumed)]
     assert hashes[0] == hashes[1]
@@ -81,7 +64,7 @@ def test_stopped_and_resumed_equals_straight(tmp_path, lanes, kind, stop, scheme
     run(config, tmp_path / "straight")
     if stop <= 2:
         _interrupted(config, tmp_path / "resumed", after_rounds=stop, resume=False)
-        kept = _content(tmp_path / "resumed")
+        kept = checkpoint_content(tmp_path / "resumed")
         assert (kept["global_step"], kept["sharpwave"]["counters"]["environment_steps"]) == (0, 0)
     else:
         run(config, tmp_path / "resumed", max_steps=stop)
@@ -97,7 +80,10 @@ def test_a_finished_run_goes_on_as_if_it_had_been_asked_for_more(tmp_path):
     short = dataclasses.replace(config, loop=loop)
     run(short, tmp_path / "extended")
     run(config, tmp_path / "extended", resume=True)
-    straight, extended = _content(tmp_path / "straight"), _content(tmp_path / "extended")
+    straight, extended = (
+        checkpoint_content(tmp_path / "straight"),
+        checkpoint_content(tmp_path / "extended"),
+    )
     assert (straight.pop("global_step"), extended.pop("global_step")) == (30, 31)
     assert differences(straight, extended) == []
     found = [row for row in rows(tmp_path / "extended") if row["environment_steps"] != "197"]
@@ -376,87 +362,3 @@ def test_a_checkpoint_does_not_grow_with_the_store(tmp_path):
         with storage.open(folder / "store") as store:
             assert store.n_steps == rounds * ROUND
     assert sizes[160] < 1.2 * sizes[8]
-
-
-@pytest.mark.parametrize("while_running", [True, False])
-def test_what_others_write_into_the_store_is_as_in_a_run_that_was_left_alone(
-    tmp_path, while_running
-):
-    """A run replays its own episodes; those of other writers stay in the store, and out of it."""
-    config = tiny_config(rounds=16, checkpoint_rounds=4, lanes=2)
-    run(config, tmp_path / "straight")
-    folder = tmp_path / "resumed"
-    module, data = build(config, folder)
-    learn, calls = module.learn, [0]
-
-    def visited(view, steps):
-        calls[0] += 1
-        if calls[0] in (3 * ROUND + 3, 9 * ROUND + 5) and while_running:
-            _collect(folder / "store", seed=calls[0])
-        if calls[0] == 10 * ROUND + 7:
-            raise _StopError
-        learn(view, steps)
-
-    module.learn = visited
-    with pytest.raises(_StopError):
-        trainer(config, folder).fit(module, data)
-    _collect(folder / "store", seed=5)
-    others = _others(folder / "store")
-    run(config, folder, resume=True)
-    left, right = _content(tmp_path / "straight"), _content(folder)
-    for content in (left, right):
-        content["OnlineExperience"].pop("position")
-        content["OnlineExperience"]["view"] = _without_identities(content["OnlineExperience"])
-    assert differences(left, right) == []
-    assert rows(tmp_path / "straight") == rows(folder)
-    assert _others(folder / "store") == others
-    assert len(others) == (3 if while_running else 1)
-    own = [_episodes(each / "store", "run") for each in (tmp_path / "straight", folder)]
-    assert own[0] == own[1]
-
-
-def _collect(store: Path, seed: int) -> None:
-    """Another program's episodes; `sharpwave collect` refuses the store of a run."""
-    env = Drift()
-    env.action_space.seed(seed)
-    with storage.open(store, mode="r+") as opened, opened.writer(run=f"other {seed}") as writer:
-        for episode in range(3):
-            writer.begin(0, env.reset(seed=seed + episode)[0], seed=seed + episode)
-            ended = False
-            while not ended:
-                action = env.action_space.sample()
-                observation, reward, terminated, truncated, _ = env.step(action)
-                ended = terminated or truncated
-                writer.step(
-                    0,
-                    action=action,
-                    reward=reward,
-                    observation=observation,
-                    terminated=terminated,
-                    truncated=truncated,
-                )
-
-
-def _others(store: Path) -> list[tuple[int, int]]:
-    with storage.open(store) as opened:
-        return [(each.id, each.steps) for each in opened.segments if each.run != "run"]
-
-
-def _episodes(store: Path, run_name: str) -> list[tuple[int, bytes]]:
-    """Seed and rewards of the run's episodes, in the order of its lanes."""
-    with storage.open(store) as opened:
-        names = {each.id for each in opened.segments if each.run == run_name}
-        found = [
-            (each.record.seed, np.asarray(each.reward).tobytes())
-            for each in opened.iterate_episodes()
-            if each.record.segment in names
-        ]
-    return sorted(found)
-
-
-def _without_identities(experience: dict) -> dict:
-    """A view's state without the numbers of its segments, which depend on who else claimed some."""
-    view = dict(experience["view"])
-    view.pop("consumed")
-    view["episodes"] = view["episodes"]["data"][:, 1:]
-    return view

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from training.assembly import build, trainer
+from training.checkpoint import read_checkpoint
 from training.config import (
     CheckpointConfig,
     EnvironmentConfig,
@@ -103,3 +104,28 @@ def differences(left: Any, right: Any, at: str = "") -> list[str]:
 
 def _bits(tensor: torch.Tensor) -> bytes:
     return tensor.detach().contiguous().numpy().tobytes()
+
+
+def checkpoint_content(folder: Path) -> dict[str, Any]:
+    """What two runs that are the same have in common in their last checkpoints."""
+    content = read_checkpoint(folder / "checkpoints" / "last.ckpt")
+    content["sharpwave"]["counters"].pop("wall_time")
+    content["sharpwave"].pop("config")
+    content["OnlineExperience"].pop("store")
+    position = content["OnlineExperience"]["position"]
+    position.pop("store_uuid")
+    # The checksum of a log covers the times that its records hold.
+    position["segments"] = [each[:2] for each in position["segments"]]
+    for lane in position["lanes"]:
+        if lane["open"]:
+            lane["open"].pop("begin_time")
+    return {
+        key: content[key]
+        for key in (
+            "state_dict",
+            "optimizer_states",
+            "sharpwave",
+            "OnlineExperience",
+            "global_step",
+        )
+    }

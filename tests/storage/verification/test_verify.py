@@ -13,7 +13,7 @@ from storage.layout import INNER_ROWS
 from storage.log_header import LogHeader
 from storage.log_record import record_dtype
 from storage.root_metadata import root_document
-from storage.segment_writer import build_folder
+from storage.segment_files import build_folder
 from tests.storage.damage import Sound, column_file, cut, flip, row_at, tree
 from tests.storage.zoo import SPACES, play, spec, tiny_spec
 

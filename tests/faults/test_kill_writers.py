@@ -18,7 +18,7 @@ from tests.storage.zoo import check_tiny, play, tiny_spec
 STORE_LIFE = 25
 """Kills on one store before a new one is begun, so that checking it stays cheap."""
 LANES = 3
-PAUSE = 0.005
+PAUSE = 0.02
 """Seconds an episode of writers that live on while the store is checked, lest it outgrow that."""
 
 

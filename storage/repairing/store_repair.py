@@ -9,6 +9,7 @@ from typing import Any
 
 from storage.atomic import write_atomic
 from storage.checksum import crc32c
+from storage.containment import require_inside
 from storage.repairing.actions import Action
 from storage.repairing.quarantine import Kept, Quarantine
 from storage.root_metadata import root_document
@@ -81,6 +82,7 @@ def mend_store(facts: StoreFacts, plan: StorePlan) -> list[str]:
     kept = Quarantine(facts.paths, None).keep(parts, list(plan.why))
     for name, document in plan.documents.items():
         path = root / name
+        require_inside(root, path)
         path.parent.mkdir(exist_ok=True)
         write_atomic(path, document, facts.paths.staging)
         sync_path(path)

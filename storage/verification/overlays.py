@@ -42,6 +42,9 @@ def check_overlays(facts: StoreFacts) -> Iterator[Finding]:
     """The root metadata of every overlay, and folders of segments that the store has not."""
     for overlay in overlays_of(facts):
         file = overlay / "zarr.json"
+        if overlay.is_symlink() or not overlay.is_dir():
+            yield finding("stray", _relative(overlay, facts), "no folder, which an overlay is")
+            continue
         try:
             there: bytes | None = read_file(file)
         except OSError:

@@ -13,14 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 import storage
+from pipeline.episode_order import in_order_of_end
 from pipeline.metric_columns import read_columns
 from pipeline.run_folder import RunFolder
-from storage.log_record import RECORD
-from storage.retention import dropped_records
 
 __all__ = ["LearningCurve", "Numbers", "read_learning_curve", "running_mean"]
-
-_FACTS = ["end_time", "length", "return"]
 
 Numbers = npt.NDArray[np.float64]
 
@@ -53,6 +50,8 @@ class LearningCurve:
     """Whether the run learns from a fixed store, so that it has no episodes of its own."""
     evaluated: bool = True
     """Whether the run's settings have it evaluated."""
+    lost: str = ""
+    """What of the run's files is not there, though it has begun; empty where all is."""
 
     @property
     def unit(self) -> str:
@@ -64,6 +63,8 @@ class LearningCurve:
         """Why there is nothing to draw; empty where there is."""
         if len(self.greedy_returns if self.offline else self.returns):
             return ""
+        if self.lost:
+            return self.lost
         if not self.offline:
             return "no episode has ended yet"
         if self.evaluated:
@@ -114,6 +115,7 @@ def read_learning_curve(run: Path) -> LearningCurve:
         far_target,
         offline,
         settings.get("evaluation", {}).get("episodes") != 0,
+        "" if offline else _lost(folder),
     )
 
 
@@ -130,6 +132,13 @@ def _settings(run: RunFolder) -> dict[str, Any]:
     return run.settings() if run.config.is_file() else {}
 
 
+def _lost(run: RunFolder) -> str:
+    """Says so where a run that has measured something has no store (any more)."""
+    if run.store.is_dir() or not run.metrics.is_file():
+        return ""
+    return f"{run.store} is not there, which holds its episodes; put it back from a copy"
+
+
 def _episodes(path: Path, name: Any) -> tuple[Numbers, Numbers]:
     """Ends and returns of the run's own episodes, whoever else wrote into its store.
 
@@ -139,14 +148,9 @@ def _episodes(path: Path, name: Any) -> tuple[Numbers, Numbers]:
         return _none(), _none()
     store = storage.open(path)
     try:
-        own = [each for each in store.segments if name is None or each.run == str(name)]
-        parts = [store.records(segment.id)[_FACTS] for segment in own]
-        dropped = dropped_records(store.paths)
+        records = in_order_of_end(store, None if name is None else str(name))
     finally:
         store.close()
-    parts += [each[_FACTS] for run, each in dropped if name is None or run == str(name)]
-    records = np.concatenate([np.empty(0, RECORD)[_FACTS], *parts])
-    records = records[np.argsort(records["end_time"], kind="stable")]
     return np.cumsum(records["length"], dtype=np.float64), records["return"].astype(np.float64)
 
 

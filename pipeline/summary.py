@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.episode_order import in_order_of_end
 from pipeline.summary_overlay import OverlaySummary, readable_segments, summarize_overlays
 from storage.layout import FORMAT_VERSION, BehaviourKind, Ending, RowKind
-from storage.log_record import RECORD
 from storage.retention import dropped_records
 
 if TYPE_CHECKING:
@@ -109,8 +109,8 @@ def summarize(
     store: Store, learner: StoredRun | None = None, *, top: int = 10, alpha: float | None = None
 ) -> StoreSummary:
     """Reads `store`'s logs and overlays; see `summarize_overlays` for the other arguments."""
-    dropped = [records for _, records in dropped_records(store.paths)]
-    records = _by_time([*dropped, *(store.records(segment.id) for segment in store.segments)])
+    dropped = [records for _, _, records in dropped_records(store.paths)]
+    records = in_order_of_end(store)
     return StoreSummary(
         path=str(store.path),
         uuid=str(store.uuid),
@@ -159,11 +159,6 @@ def _behaviours(store: Store) -> dict[str, int]:
         drawn = segment.array("behaviour_kind")[segment.array("kind") == RowKind.STEP]
         counts += np.bincount(drawn, minlength=len(counts))
     return {kind.name.lower().replace("_", " "): int(counts[kind]) for kind in BehaviourKind}
-
-
-def _by_time(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    records = np.concatenate([np.empty(0, RECORD), *parts])
-    return records[np.argsort(records["end_time"], kind="stable")]
 
 
 def _segment(store: Store, info: SegmentInfo) -> SegmentSummary:

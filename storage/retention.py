@@ -116,12 +116,14 @@ def dropped_episodes(paths: StorePaths) -> list[pa.Table]:
     return [_read_table(paths, dropped_table(paths, segment)) for segment in _dropped(paths)]
 
 
-def dropped_records(paths: StorePaths) -> list[tuple[str, np.ndarray[Any, Any]]]:
-    """The run and the episodes (dtype RECORD) of every dropped segment, by id.
+def dropped_records(paths: StorePaths) -> list[tuple[str, int, np.ndarray[Any, Any]]]:
+    """The run, the lane and the episodes (dtype RECORD) of every dropped segment, by id.
 
     Their ``sequence`` is 0, which tables do not hold.
     """
-    return [(_run_of(table), _records_of(table)) for table in dropped_episodes(paths)]
+    return [
+        (_run_of(table), _lane_of(table), _records_of(table)) for table in dropped_episodes(paths)
+    ]
 
 
 def orphan_dropped(paths: StorePaths, run: str, next_segment: int) -> None:
@@ -164,6 +166,10 @@ def _read_table(paths: StorePaths, file: Path) -> pa.Table:
 
 def _run_of(table: pa.Table) -> str:
     return str(table["run"][0].as_py()) if len(table) else ""
+
+
+def _lane_of(table: pa.Table) -> int:
+    return int(table["lane"][0].as_py()) if len(table) else 0
 
 
 def _records_of(table: pa.Table) -> np.ndarray[Any, Any]:

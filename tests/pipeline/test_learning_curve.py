@@ -88,3 +88,10 @@ def test_a_damaged_line_is_named(compared: Path, tmp_path: Path) -> None:
         file.write(",".join(["x"] * 30) + "\n")
     with pytest.raises(ConfigError, match=r"metrics\.csv, line \d+: 'x' is no number"):
         read_learning_curve(run)
+
+
+def test_a_store_that_is_gone_is_named(compared: Path, tmp_path: Path) -> None:
+    run = copied(compared / "small", tmp_path / "bare")
+    shutil.rmtree(run / "store")
+    with pytest.raises(ConfigError, match=r"bare has no curve: .*bare/store is not there"):
+        main([str(run)])

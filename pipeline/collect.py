@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import storage
 from pipeline.collectable import check_environment, check_not_of_a_run, check_seed
-from pipeline.forecast import check, forecast_collection, free_disk
+from pipeline.forecast import SHORTEST, check, forecast_collection, free_disk
 from pipeline.progress_bar import progress_bar
 from pipeline.quoting import quote
 from pipeline.settings import SettingsParser, split_words
 from pipeline.summary import disk_use
 from pipeline.summary_table import byte_text
-from storage.errors import ConfigError, NonFiniteError, SharpwaveError
+from storage.errors import ConfigError, DiskFullError, NonFiniteError, SharpwaveError
 from storage.syncing import Durability
 from storage.writer_settings import sync_rule
 from training.environment import EnvironmentConfig
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CollectConfig", "collect", "main"]
 
+_SHOWN_EVERY: Final = 256
+"""Steps."""
 _USAGE: Final = "ENV --steps=N --store=PATH [--policy=CHECKPOINT] [--lanes=N] [--seed=N]"
 _DESCRIPTION: Final = (
     "Acts in an environment and writes every step. An existing store grows by the new episodes; "
@@ -100,17 +102,21 @@ def collect(config: CollectConfig) -> None:
 
     Raises `KeyboardInterrupt` that says what is kept when the user stops it.
     """
+    from storage.salvage import salvage
     from training.environment import describe_environment
 
     spec = describe_environment(config.environment)
     policy, update = _policy(config, spec)
     with _store(config, spec) as store:
-        salvaged = _salvaged(store)
+        salvage(store)
         check_seed(store, config.seed)
         before = {segment.id for segment in store.segments}
         _announce(config, store)
         try:
             interrupted = _act(config, store, policy, update)
+        except DiskFullError as error:
+            store.refresh()
+            raise _stopped(error, _kept(config, store, before)) from error
         except SharpwaveError as error:
             store.refresh()
             error.add_note(f"Kept: {_kept(config, store, before)}.")
@@ -118,8 +124,6 @@ def collect(config: CollectConfig) -> None:
         store.refresh()
         kept = _kept(config, store, before)
         steps = sum(segment.steps for segment in _own(config, store, before))
-    if salvaged:
-        print(f"also salvaged {_counted(salvaged, 'step')} of a dead writer")
     if interrupted:
         raise KeyboardInterrupt(f"{kept}. Collect more by the same command with another --seed.")
     if not steps:
@@ -148,11 +152,13 @@ def _kept(config: CollectConfig, store: Store, before: set[int]) -> str:
     return f"{taken} {'is' if steps == 1 else 'are'} in {config.store} ({total} in all)"
 
 
-def _salvaged(store: Store) -> int:
-    """Steps of episodes that dead writers left open, which are committed now."""
-    from storage.salvage import salvage
-
-    return sum(record.length for record in salvage(store).episodes)
+def _stopped(error: DiskFullError, kept: str) -> DiskFullError:
+    """The same error, of which only the first sentence holds for a process that ends by it."""
+    what = str(error).partition(" Every committed")[0]
+    return DiskFullError(
+        f"{what} {kept}. Free some space, then collect the rest by the same command with another "
+        "--seed."
+    )
 
 
 def _act(config: CollectConfig, store: Store, policy: Policy, update: int) -> bool:
@@ -185,11 +191,13 @@ def _act(config: CollectConfig, store: Store, policy: Policy, update: int) -> bo
 
 
 def _advance(collector: Collector, steps: int) -> None:
-    with progress_bar(steps) as show:
+    with progress_bar(steps, "steps") as show:
+        shown = 0
         while collector.steps < steps:
             collector.advance()
-            if collector.steps % 256 == 0:
-                show(collector.steps)
+            if collector.steps - shown >= _SHOWN_EVERY:
+                shown = collector.steps
+                show(shown)
 
 
 def _policy(config: CollectConfig, spec: EnvironmentSpec) -> tuple[Policy, int]:
@@ -228,8 +236,8 @@ def _announce(config: CollectConfig, store: Store) -> None:
     one = config.steps == 1
     print(
         f"{store.env_spec.id}: {_counted(config.steps, 'step')} {'takes' if one else 'take'} up to "
-        f"{byte_text(forecast.disk)} while {'it is' if one else 'they are'} written, "
-        f"{byte_text(free_disk(store.path))} are free"
+        f"{byte_text(forecast.disk)} while {'it is' if one else 'they are'} written, if episodes "
+        f"have {SHORTEST} steps or more on average; {byte_text(free_disk(store.path))} are free"
     )
     check(forecast, store.path)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from pipeline.streams import complain
 from pipeline.summary import disk_use
 from pipeline.summary_table import byte_text
-from storage.disk_need import DiskNeed, disk_need, overlay_need
+from storage.disk_need import DiskNeed, disk_need, overlay_need, record_need
 from storage.errors import ConfigError, DiskFullError
 from storage.machine import (
     anonymous_memory,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from training.config import RunConfig
 
 __all__ = [
+    "SHORTEST",
     "Forecast",
     "announce_run",
     "check",
@@ -51,6 +52,8 @@ _OTHER_MAPS: Final = 2_000
 _OTHER_FILES: Final = 64
 _FILES_A_LANE: Final = 4
 _UNKNOWN_LENGTH: Final = 1_000
+SHORTEST: Final = 5
+"""Steps of the shortest episodes, on average, that a collection's forecast reckons with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +71,16 @@ class Forecast:
 
 
 def forecast_collection(schema: Schema, steps: int, lanes: int, longest: int | None) -> Forecast:
-    """Of `sharpwave collect`."""
-    need = disk_need(schema, steps, lanes=lanes, longest=longest)
+    """Of `sharpwave collect`, if episodes have `SHORTEST` steps on average, or more.
+
+    Nothing tells how early episodes end; each has a closing row, a record and a line in a table.
+    """
+    least = min(SHORTEST, longest or SHORTEST)
+    need = disk_need(schema, steps, lanes=lanes, longest=longest, shortest=least)
+    total = need.total + record_need(schema, steps, lanes=lanes, longest=longest, shortest=least)
     files = _OTHER_FILES + _FILES_A_LANE * lanes
     maps = _OTHER_MAPS + 2 * lanes * len(schema.columns)
-    return Forecast(need.total, need.first, maps=maps, files=files)
+    return Forecast(total, need.first, maps=maps, files=files)
 
 
 def forecast_run(config: RunConfig, spec: EnvironmentSpec, parameters: int) -> Forecast:
@@ -175,6 +183,7 @@ def _stored(config: RunConfig, schema: Schema, longest: int | None) -> DiskNeed:
         overlay_need(steps, lanes=loop.lanes, window=replay.window, longest=longest),
     )
     total, first = sum(each.total for each in parts), sum(each.first for each in parts)
+    total += record_need(schema, steps, lanes=loop.lanes, window=replay.window, longest=longest)
     return DiskNeed(total, first, parts[0].segments)
 
 

@@ -11,8 +11,10 @@ import pytest
 
 import storage
 from pipeline.collect import main
+from pipeline.forecast import forecast_collection
 from pipeline.learning_curve import read_learning_curve
-from pipeline.summary_table import byte_text
+from pipeline.progress_bar import progress_bar
+from pipeline.summary import disk_use
 from storage import BehaviourKind, Ending
 from storage.errors import (
     CheckpointError,
@@ -23,6 +25,7 @@ from storage.errors import (
     StoreExistsError,
 )
 from tests.training.zoo import Drift
+from training.environment import EnvironmentConfig, describe_environment
 
 
 def collect(path: Path, *options: str, steps: int = 60) -> None:
@@ -90,15 +93,30 @@ def test_one_of_a_thing_is_singular(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert f"1 step in 1 episode is in {tmp_path / 's'} (" in out
 
 
-def test_the_announced_need_is_what_is_allocated(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("environment", "steps", "lanes"),
+    [("InvertedPendulum-v5", 3000, 1), ("CartPole-v1", 200, 3), ("Pendulum-v1", 500, 1)],
+)
+def test_a_store_takes_no_more_than_was_announced(
+    tmp_path: Path, environment: str, steps: int, lanes: int
 ) -> None:
-    """60 rows are allocated as 1,024, and every column has an index."""
-    collect(tmp_path / "s")
-    with storage.open(tmp_path / "s") as store:
-        columns, row_bytes = len(store.schema.columns), store.schema.row_bytes
-    need = byte_text(columns * 32768 + 1024 * row_bytes)
-    assert f"60 steps take up to {need} while they are written" in capsys.readouterr().out
+    """Short episodes: logs, tables and metadata were left out, a third of all."""
+    spec = describe_environment(EnvironmentConfig(environment))
+    path = tmp_path / "s"
+    main([environment, f"--steps={steps}", f"--lanes={lanes}", f"--store={path}"])
+    with storage.open(path) as store:
+        need = forecast_collection(store.schema, steps, lanes, spec.max_episode_steps).disk
+    folders = sum(each.is_dir() for each in path.rglob("*")) * 4096
+    assert disk_use(path)["total"] + folders < need < 2 * disk_use(path)["total"]
+
+
+def test_lines_tell_how_far_it_is_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress_bar(400, "steps", interval=0.0) as show:
+        show(100)
+    assert capsys.readouterr().err.startswith("100 of 400 steps (25 %)  ")
+    with progress_bar(400, "steps") as show:
+        show(100)
+    assert capsys.readouterr().err == ""
 
 
 def test_a_trained_policy_collects(run: Path, tmp_path: Path) -> None:
@@ -212,7 +230,10 @@ def test_a_curve_counts_the_runs_own_episodes(run: Path, tmp_path: Path) -> None
     assert read_learning_curve(tmp_path / "run").steps[-1] == 1100
 
 
-def test_salvaged_steps_are_told_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_salvaged_steps_are_told_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """And only once: opening says so already."""
     script = (
         "import os, sys; from pipeline import collect; "
         "collect._advance = lambda collector, steps: "
@@ -225,9 +246,11 @@ def test_salvaged_steps_are_told_apart(tmp_path: Path, capsys: pytest.CaptureFix
     with pytest.raises(ConfigError, match="--seed=0 before"):
         main(words)
     subprocess.run([sys.executable, "-c", script, *words, "--seed=1"], cwd=root, check=False)
+    caplog.clear()
     main([*words, "--seed=2"])
     out = capsys.readouterr().out
-    assert "also salvaged 7 steps of a dead writer" in out
+    assert caplog.text.count("salvaged 7 steps") == 1
+    assert "salvaged 7" not in out
     assert "30 steps in 1 episode are in" in out
 
 

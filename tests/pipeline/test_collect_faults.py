@@ -77,4 +77,7 @@ def test_a_full_disk_is_one_error(small_disk: Path, sharpwave) -> None:
     warning, error = done.stderr.splitlines()
     assert warning == "sharpwave: warning: the disk will fill up before the end"
     assert error.startswith("sharpwave: error: disk full: ")
+    assert error.count("disk full") == 1
+    assert f"{path} (" in error
+    assert error.endswith("then collect the rest by the same command with another --seed.")
     assert check_every_episode(path)[0] >= 1000

@@ -84,6 +84,19 @@ class ColumnFile:
         finally:
             os.close(descriptor)
 
+    def fill_holes(self) -> None:
+        """Give real disk blocks to what a sparse copy left out; raises DiskFullError.
+
+        Storing into a hole on a full disk would end the process.
+        """
+        descriptor = open_regular(self.path, os.O_RDWR)
+        try:
+            size = os.fstat(descriptor).st_size
+            with disk_full_as_error(self.path, size):
+                os.posix_fallocate(descriptor, 0, max(size, 1))
+        finally:
+            os.close(descriptor)
+
     def shrink(self, rows: int) -> None:
         """Give back what lies above the inner chunk that holds row ``rows - 1``."""
         size = self.size(align_up(rows, INNER_ROWS))
@@ -110,6 +123,7 @@ class ColumnFile:
         if size < self.size(rows):
             raise CorruptStoreError(
                 f"{self.path} holds {size:,} bytes, but the commit log counts {rows:,} rows "
-                f"({self.size(rows):,} bytes): the file is missing or was cut. Restore it from a "
-                "copy, or move its segment out of the store."
+                f"({self.size(rows):,} bytes): it is missing or was cut, unless another process "
+                "took its segment away just now, which refresh() tells. `sharpwave verify` names "
+                "what is damaged, and `sharpwave repair` keeps all that is good"
             )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from storage.episode_table import EpisodeRecord
+from storage.errors import SharpwaveError
 from storage.lane import Lane
 from storage.layout import Ending, StorePaths
 from storage.position import SegmentPosition
@@ -13,7 +14,7 @@ from storage.schema import Schema
 from storage.segment_writer import SegmentWriter
 from storage.writer_settings import WriterSettings
 
-__all__ = ["Committer"]
+__all__ = ["Committer", "attempt"]
 
 
 class Committer:
@@ -38,7 +39,7 @@ class Committer:
         self._next: int | None = None
         """The id after the last one that was claimed here."""
         self._shrinking: ThreadPoolExecutor | None = None
-        """Gives back the space of sealed segments: freeing blocks takes milliseconds a file."""
+        """Settles sealed segments: giving back blocks and syncing takes milliseconds a file."""
 
     def segments(self, lanes: list[Lane]) -> dict[int, SegmentPosition]:
         """Every segment of the run by id, and how far its log goes."""
@@ -71,7 +72,7 @@ class Committer:
 
     def _is_full(self, segment: SegmentWriter) -> bool:
         segment.reconcile()
-        if segment.sealed or segment.released or segment.failed:
+        if segment.sealed or segment.released or segment.failed or segment.taken:
             return True
         return segment.rows >= min(self._settings.row_budget, segment.capacity - 1)
 
@@ -85,7 +86,7 @@ class Committer:
             line.state = None
             return None
         segment.reconcile()
-        if pending.ending is None and segment.rows <= line.start:
+        if pending.ending is None and (segment.taken or segment.rows <= line.start):
             line.forget(pending.row)
             return None
         return self.finish(line, pending.ending or Ending.CUT, pending.row)
@@ -102,17 +103,17 @@ class Committer:
 
     def _seal(self, line: Lane) -> None:
         segment = line.bound()
-        if segment.released or segment.failed:
+        if segment.released or segment.failed or segment.taken:
             segment.release()  # an interrupt may have come between its parts
         else:
             segment.seal()
         self._left[segment.id] = _position(segment)
-        if segment.failed:
+        if segment.failed or segment.taken:
             line.unbind()
             return
         if self._shrinking is None:
             self._shrinking = ThreadPoolExecutor(max_workers=1, thread_name_prefix="shrink")
-        self._shrinking.submit(segment.shrink)
+        self._shrinking.submit(segment.settle)
         line.unbind()
 
     def end(self, line: Lane) -> EpisodeRecord | None:
@@ -134,7 +135,9 @@ class Committer:
     def leave(self, line: Lane) -> None:
         """Publish the lane's segment and let go of it; rows that could not be committed stay."""
         segment = line.segment
-        if segment is not None and not segment.released:
+        if segment is not None and (segment.failed or segment.taken):
+            segment.release()
+        elif segment is not None and not segment.released:
             keep = 0
             if line.state is not None:
                 keep = (line.pending.row if line.pending else line.row) + 1
@@ -153,3 +156,17 @@ class Committer:
 
 def _position(segment: SegmentWriter) -> SegmentPosition:
     return SegmentPosition(segment.id, segment.sequence, segment.checksum)
+
+
+def attempt(call: Callable[[], object], errors: list[BaseException]) -> None:
+    """Call, and once more when something but an error of the store interrupted it."""
+    for _ in range(2):
+        try:
+            call()
+        except (SharpwaveError, OSError) as error:
+            errors.append(error)
+            return
+        except BaseException as interrupt:
+            errors.append(interrupt)
+        else:
+            return

@@ -20,6 +20,7 @@ __all__ = [
     "FormatVersionError",
     "MapLimitError",
     "NonFiniteError",
+    "NotReadableError",
     "OverlayInUseError",
     "ReadOnlyStoreError",
     "SamplingError",
@@ -59,6 +60,13 @@ class SegmentLockedError(SharpwaveError, RuntimeError):
 
 class OverlayInUseError(SharpwaveError, RuntimeError):
     """Another live view writes the overlay."""
+
+
+class NotReadableError(SharpwaveError, OSError):
+    """A part of the store may not be read, or cannot be for want of descriptors or memory.
+
+    Nobody knows whether it is damaged.
+    """
 
 
 class ReadOnlyStoreError(SharpwaveError, PermissionError):

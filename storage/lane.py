@@ -222,6 +222,7 @@ class Lane:
         segment = self.bound()
         self.state = Pending(ending, row)
         segment.reconcile()
+        segment.check_held(self.start, row + 1)
         if segment.rows <= self.start:  # else an interrupted call had come as far as the log
             if ending in (Ending.CUT, Ending.SALVAGED):
                 segment.arrays["truncated"][row - 1] = True
@@ -253,7 +254,7 @@ class Lane:
         """Drop the rows of the open episode up to ``row``: they become never written ones."""
         self.state = Pending(None, row)
         segment = self.segment
-        if segment is not None and not segment.released:
+        if segment is not None and not (segment.released or segment.taken):
             segment.arrays["kind"][self.start : row + 1] = RowKind.NEVER_WRITTEN
         self._leave()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from storage.errors import DiskFullError, SegmentLockedError
-from storage.file_lock import FileLock, LockHeldError, read_owner
+from storage.file_lock import FileLock, LockHeldError, held_here, read_owner
 from storage.layout import StorePaths, segment_id
 
 __all__ = ["SegmentLock", "is_vouched", "next_segment"]
@@ -24,20 +24,23 @@ def _boot_id() -> str:
         return "unknown"
 
 
-def _vouches(owner: Any) -> bool:
-    """Whether what a lock file says means that no row can have been lost with the machine."""
-    return isinstance(owner, dict) and owner.get("boot") in (_boot_id(), _CHECKED)
+def _vouches(owner: Any, file: str) -> bool:
+    """Whether what a lock file says means that no row can have been lost.
+
+    Said of another file, it was copied while somebody wrote, and tells nothing of the copy.
+    """
+    if not isinstance(owner, dict):
+        return False
+    boot = owner.get("boot")
+    return boot == _CHECKED or (boot == _boot_id() and owner.get("file") == file)
 
 
 def is_vouched(path: Path) -> bool:
     """Whether a lock file says that no row of its segment can have been lost with the machine.
 
-    They were written since it started, or found on the disk after it had been down.
+    They were written since it started, or brought to the disk, or found there.
     """
-    try:
-        return _vouches(read_owner(path))
-    except LockHeldError:  # by this process: whoever took the segment up has looked
-        return True
+    return held_here(path) or _vouches(*read_owner(path))
 
 
 def next_segment(paths: StorePaths) -> int:
@@ -55,11 +58,11 @@ class SegmentLock(FileLock):
     def __init__(self, path: Path, segment: int, mode: str) -> None:
         super().__init__(path, mode)
         self.segment = segment
-        self.vouched = mode == "x+" or _vouches(self.found)
+        self.vouched = mode == "x+" or _vouches(self.found, self.identity)
         """Whether no row can have been lost with the machine."""
-        boot = self.found.get("boot") if isinstance(self.found, dict) else None
+        boot = self.found.get("boot") if isinstance(self.found, dict) and self.vouched else ""
         try:
-            self.sign(boot=_boot_id() if mode == "x+" else str(boot or ""))
+            self.sign(boot=_boot_id() if mode == "x+" else str(boot))
         except BaseException:
             self.release()
             raise
@@ -96,10 +99,9 @@ class SegmentLock(FileLock):
                 raise
 
     def vouch(self) -> None:
-        """Say that all rows were found on the disk: nobody need look again."""
-        if not self.vouched:
-            self.sign(boot=_CHECKED)
-            self.vouched = True
+        """Say that all rows are on the disk: nobody need look after the next boot."""
+        self.sign(boot=_CHECKED)
+        self.vouched = True
 
     def take_up(self) -> None:
         """Say that more rows follow, which the next boot may not find."""

@@ -39,6 +39,15 @@ class LogAppender:
         """Wait until the device has every record; raises OSError where it cannot take them."""
         os.fdatasync(self._file.fileno())
 
+    @property
+    def in_place(self) -> bool:
+        """Whether the log is still the file that is open here."""
+        try:
+            there, own = self.path.stat(), os.fstat(self._file.fileno())
+        except (OSError, ValueError):
+            return False
+        return (there.st_dev, there.st_ino) == (own.st_dev, own.st_ino)
+
     def size(self) -> int:
         """Bytes of the log now, unfinished records included; -1 once closed."""
         return -1 if self._file.closed else os.fstat(self._file.fileno()).st_size

@@ -82,10 +82,13 @@ class LogHeader:
             typed = all(type(fields[name]) is kind for name, kind in _KINDS.items())
             typed = typed and type(header.lane) is int
             typed = typed and all(type(name) is str for name in header.columns)
+            "".join([header.run, *header.columns]).encode()
         except (ValueError, TypeError, KeyError, RecursionError):
             typed = False
         if not typed:
             raise CorruptStoreError(f"the header of {path} does not describe a segment")
+        if not 0 <= header.lane < 2**31 or not 0 <= header.segment < 2**62:
+            raise CorruptStoreError(f"the header of {path} names a lane or segment that none has")
         if header.capacity % INNER_ROWS or not 0 < header.capacity <= LARGEST_CAPACITY:
             raise CorruptStoreError(
                 f"the header of {path} gives the segment {header.capacity} rows, which none has"

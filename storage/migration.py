@@ -65,6 +65,8 @@ def migrate(
     ReadOnlyStoreError, DiskFullError; the store is then as it was.
     """
     root = Path(path).resolve()
+    if not os.path.lexists(_new(root)) and _version_or_none(root) == version:
+        return None  # without a lock, which needs a folder that may be written
     if os.path.ismount(root):
         raise ConfigError(
             f"{root} is where a file system is mounted, and nothing can be renamed over it; move "

@@ -13,7 +13,7 @@ from storage.atomic import disk_full_as_error, write_atomic
 from storage.column_file import ColumnFile
 from storage.commit_log import CommitLog
 from storage.errors import CheckpointError
-from storage.layout import INNER_ROWS, align_up, segment_name
+from storage.layout import INNER_ROWS, RowKind, align_up, segment_name
 from storage.lock import SegmentLock
 from storage.overlay import OVERLAY_COLUMNS
 from storage.overlay_checksums import forget_checksums
@@ -135,20 +135,21 @@ def _cut_segment(store: Store, segment: int, sequence: int, lane: LanePosition |
         keep = log.rows_at(sequence)
         if opened is not None:
             keep = opened.start + opened.steps
+        writer.take_up()
         written = np.flatnonzero(writer.arrays["kind"][keep : writer.allocated])
-        if not tail and not len(written):
-            return
         end = min(keep + int(written[-1]) + 2, writer.allocated) if len(written) else keep
-        if not _only_closed(log, sequence, opened):
+        if (tail or len(written)) and not _only_closed(log, sequence, opened):
             _save(store, writer, tail, keep, end)
         if tail:
             kept = log.path.read_bytes()[: log.byte_at(sequence)]
             write_atomic(log.path, kept, store.paths.staging, sync=True)
+        # What follows is done again after a kill, whatever was done of it before.
         _reset_rows(writer, opened, keep, end)
-        _reset_overlays(store, segment, keep, end)
+        _reset_overlays(store, segment, keep)
+        writer.reopen_log()
+        writer.publish()
     finally:
         writer.release()
-    _publish(store, segment)
 
 
 def _check_rows(store: Store, log: CommitLog, sequence: int) -> None:
@@ -194,14 +195,16 @@ def _reset_rows(writer: SegmentWriter, opened: OpenPosition | None, keep: int, e
     if opened is not None:
         kept = {leaf.name for leaf in writer.schema.observation}
         kept |= {column.name for item in writer.schema.info for column in item.columns}
-    for name, array in writer.arrays.items():
-        array[min(keep + (name in kept), end) : end] = 0
     if opened is not None and opened.steps:
         writer.arrays["terminated"][keep - 1] = False
         writer.arrays["truncated"][keep - 1] = False
+    for name, array in writer.arrays.items():
+        if name != "kind":
+            array[min(keep + (name in kept), end) : end] = 0
+    writer.arrays["kind"][keep:end] = RowKind.NEVER_WRITTEN  # last: until then a rewind goes on
 
 
-def _reset_overlays(store: Store, segment: int, first: int, end: int) -> None:
+def _reset_overlays(store: Store, segment: int, first: int) -> None:
     """Zero the caches of rows that are no more."""
     forget_checksums(store.paths.overlays, segment, OVERLAY_COLUMNS)
     capacity = header_of(store.log(segment)).capacity
@@ -209,19 +212,12 @@ def _reset_overlays(store: Store, segment: int, first: int, end: int) -> None:
         folder = overlay / segment_name(segment)
         if folder.exists():
             for column in OVERLAY_COLUMNS:
-                _zero(ColumnFile(folder / column.name, column, capacity), first, end)
+                _zero(ColumnFile(folder / column.name, column, capacity), first)
 
 
-def _zero(file: ColumnFile, first: int, end: int) -> None:
-    end = min(end, file.allocated())
+def _zero(file: ColumnFile, first: int) -> None:
+    end = file.allocated()
     if first < end:
+        file.fill_holes()
         array: np.ndarray[Any, Any] = file.map(align_up(end, INNER_ROWS), writable=True)
         array[first:end] = 0
-
-
-def _publish(store: Store, segment: int) -> None:
-    writer = SegmentWriter.open(store.paths, store.schema, segment)
-    try:
-        writer.publish()
-    finally:
-        writer.release()

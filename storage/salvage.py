@@ -57,7 +57,7 @@ def salvage(store: Store) -> SalvageReport:
             continue
         try:
             segment = SegmentWriter.open(store.paths, store.schema, info.id)
-        except SegmentLockedError:
+        except (SegmentLockedError, FileNotFoundError):  # a live one, or taken away meanwhile
             continue
         torn += segment.torn_bytes
         if not segment.vouched:

@@ -57,6 +57,8 @@ class MappedSegment:
         self._maps: dict[str, np.ndarray[Any, Any]] = {}
         self.rows = log.rows
         """Committed rows, as of the last refresh."""
+        self.inode = log.inode
+        """That of the log; another one means another segment, or one that was rewound."""
 
     def refresh(self) -> int:
         """Take in what was committed since; returns the committed rows."""

@@ -11,7 +11,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from storage.column_file import ColumnFile
 from storage.commit_log import CommitLog
 from storage.containment import require_inside
 from storage.episode_table import EpisodeRecord, write_episode_table
-from storage.errors import DeviceError, DiskFullError
+from storage.errors import DeviceError, DiskFullError, SharpwaveError, WriterStateError
 from storage.layout import INNER_ROWS, StorePaths, align_up, segment_name
 from storage.lock import SegmentLock
 from storage.log_appender import LogAppender
@@ -67,6 +67,7 @@ class SegmentWriter:
         for file in self._files:
             require_inside(paths.root, file.path)
             file.require(self._log.rows)
+            file.fill_holes()
         self.allocated = min(file.allocated() for file in self._files)
         """Rows that may be stored into."""
         self.torn_bytes = self._cut_torn_tail()
@@ -78,6 +79,8 @@ class SegmentWriter:
         self._syncing = None if sync is None else Syncing(sync, self._folder, self._appender)
         self.failed = False
         """Whether the device refused something: nothing more is to be written here."""
+        self.taken = False
+        """Whether somebody else may have written here."""
         self._published_at = 0.0
         self._published_rows = -1
 
@@ -132,6 +135,11 @@ class SegmentWriter:
         lock = SegmentLock.acquire(paths, segment)
         try:
             return cls(paths, schema, lock, sync)
+        except FileNotFoundError:
+            if not paths.log(segment).exists():  # taken away before it was locked
+                lock.discard()
+            lock.release()
+            raise
         except BaseException:
             lock.release()
             raise
@@ -185,6 +193,12 @@ class SegmentWriter:
             self._log.refresh()
             if not self.released:
                 self._cut_torn_tail()
+
+    def reopen_log(self) -> None:
+        """Take up the log that was put in the place of the one that is open."""
+        self._appender.close()
+        self._appender = LogAppender(self._log.path, len(self.schema.columns))
+        self._log.refresh()
 
     def _cut_torn_tail(self) -> int:
         torn = self._log.torn_bytes()
@@ -247,6 +261,22 @@ class SegmentWriter:
             with self._noting_failure():
                 self._syncing.sync(self.arrays, max(rows, self.rows))
 
+    def check_held(self, start: int, end: int) -> None:
+        """WriterStateError when somebody else wrote here, or may have, meanwhile.
+
+        Rows [start, end) are the episode that is to be committed, or was just now.
+        """
+        own = self.rows in (start, end) and self._appender.in_place and self._lock.in_place
+        if own:
+            return
+        self.taken = True
+        raise WriterStateError(
+            f"segment {segment_name(self.id)} of {self.paths.root} was taken from its writer: its "
+            "lock file or log was removed or replaced, or another process wrote into it. Nothing "
+            "more is written there. abandon(lane) gives up the episode that was to be committed; "
+            "look at the store with `sharpwave verify`"
+        )
+
     @contextmanager
     def _noting_failure(self) -> Iterator[None]:
         try:
@@ -277,7 +307,7 @@ class SegmentWriter:
         self._published_rows = self.rows
 
     def seal(self) -> None:
-        """Say that no more episodes come, publish, and release; ``shrink`` may follow."""
+        """Say that no more episodes come, publish, and release; ``settle`` may follow."""
         self.reconcile()
         self.sync()
         if not self.sealed:
@@ -287,9 +317,19 @@ class SegmentWriter:
         self.publish()
         self.release()
 
-    def shrink(self) -> None:
-        """Give back the space after the inner chunk of the last row. Slow on some disks."""
+    def settle(self) -> None:
+        """After the seal: give back unused space, bring all to the disk, and vouch for it.
+
+        Takes milliseconds, on some disks many. Where it fails, the next boot looks at the segment.
+        """
         self._shrink(self.rows)
+        with suppress(OSError, SharpwaveError):
+            for file in self._files:
+                sync_path(file.path)
+            sync_path(self._log.path)
+            lock = SegmentLock.acquire(self.paths, self.id)
+            lock.vouch()
+            lock.release()
 
     def _shrink(self, rows: int) -> None:
         for file in self._files:
@@ -312,8 +352,8 @@ class SegmentWriter:
             self.sync()
             keep = max(keep, self.rows + 1)
             if seal and keep == self.rows + 1:
-                self.shrink()
                 self.seal()
+                self.settle()
                 return
             if (self.allocated - keep) * self.schema.row_bytes > _WORTH_SHRINKING:
                 self._shrink(keep)

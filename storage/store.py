@@ -63,7 +63,7 @@ class Store:
         """Take in what was committed since; True when there was anything."""
         changed = self._logs.refresh()
         for segment, mapped in list(self._mapped.items()):
-            if segment not in self._logs:
+            if segment not in self._logs or self._logs.get(segment).inode != mapped.inode:
                 del self._mapped[segment]
             elif mapped.rows != self._logs.get(segment).rows:
                 mapped.refresh()

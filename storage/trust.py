@@ -1,8 +1,8 @@
 """Which episodes can be trusted after the machine went down while they were written.
 
 The kernel writes pages back when it likes, within half a minute or so. So rows may be gone that a
-process stored, and that their log speaks of: in segments that were open, and in those that had been
-sealed shortly before the end.
+process stored, and that their log speaks of: in segments that were open, and in sealed ones that
+had not been brought to the disk yet.
 """
 
 from __future__ import annotations
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["distrust", "failing_episodes", "questionable"]
 
-_WRITTEN_BACK = 120 * 10**9
-"""Nanoseconds after which the kernel has surely written back what was stored."""
-
 
 def failing_episodes(paths: StorePaths, schema: Schema, log: CommitLog) -> list[int]:
     """Ordinals of the committed episodes whose rows do not have their record's checksums."""
@@ -49,15 +46,16 @@ def failing_episodes(paths: StorePaths, schema: Schema, log: CommitLog) -> list[
 
 
 def questionable(paths: StorePaths, logs: Mapping[int, CommitLog]) -> list[int]:
-    """Segments whose rows may have been lost with the machine, and that nobody vouches for."""
-    ends = {segment: _end_time(log) for segment, log in logs.items()}
-    newest = max(ends.values(), default=0)
+    """Segments whose rows may have been lost with the machine, and that nobody vouches for.
+
+    Where no lock file is there, as in a copy that left them out, sealed segments are trusted.
+    """
     return [
         segment
         for segment, log in logs.items()
         if len(log.records)
-        and (not log.sealed or newest - ends[segment] < _WRITTEN_BACK)
         and not is_vouched(paths.lock(segment))
+        and not (log.sealed and not paths.lock(segment).exists())
     ]
 
 
@@ -70,7 +68,3 @@ def distrust(paths: StorePaths, schema: Schema, logs: Mapping[int, CommitLog]) -
             logs[segment].distrust(failing)
             lost[segment] = len(failing)
     return lost
-
-
-def _end_time(log: CommitLog) -> int:
-    return int(log.records["end_time"][-1]) if len(log.records) else 0

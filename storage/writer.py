@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from storage.committer import Committer
+from storage.committer import Committer, attempt
 from storage.episode_table import EpisodeRecord
 from storage.errors import (
     NonFiniteError,
@@ -18,6 +18,7 @@ from storage.errors import (
     SharpwaveError,
     WriterStateError,
 )
+from storage.forking import disown_in_children
 from storage.lane import OPEN, Lane, OpenEpisode
 from storage.layout import BehaviourKind, Ending, StorePaths
 from storage.lock import next_segment
@@ -48,20 +49,6 @@ def _load_arrow() -> None:
     pa.array(np.zeros(1))  # imports pandas where it is installed
 
 
-def _attempt(call: Callable[[], object], errors: list[BaseException]) -> None:
-    """Call, and once more when something but an error of the store interrupted it."""
-    for _ in range(2):
-        try:
-            call()
-        except (SharpwaveError, OSError) as error:
-            errors.append(error)
-            return
-        except BaseException as interrupt:
-            errors.append(interrupt)
-        else:
-            return
-
-
 class Writer:
     """Writes episodes. A context manager; made by ``Store.writer``.
 
@@ -89,6 +76,8 @@ class Writer:
         self._settings = settings
         self._on_close = on_close
         self._closing = self._closed = False
+        self._forked = False
+        disown_in_children(self)
         self._lanes = [Lane(index, schema) for index in range(lanes)]
         self.nonfinite_episodes = 0
         """Episodes cut because of a value that is not finite."""
@@ -161,6 +150,7 @@ class Writer:
         """
         line = self._lanes[lane] if 0 <= lane < len(self._lanes) else self._line(lane)
         if line.state is not OPEN:
+            self._line(lane)
             raise WriterStateError(f"step on lane {lane}, which has no open episode; begin one")
         row = line.row
         successor = row + 1
@@ -304,17 +294,17 @@ class Writer:
         errors: list[BaseException] = []
         for line in self._lanes:
             for leave in (self._committer.end, self._committer.leave):
-                _attempt(partial(leave, line), errors)
+                attempt(partial(leave, line), errors)
             if line.segment is not None:
                 line.segment.release()
                 line.unbind()
             line.state = None
-        _attempt(self._committer.close, errors)
+        attempt(self._committer.close, errors)
         if self.nonfinite_episodes > 1:
             count = f"{self.nonfinite_episodes:,}"
             _logger.warning("%s episodes ended before a step that was not finite", count)
         if self._on_close is not None:
-            _attempt(self._on_close, errors)
+            attempt(self._on_close, errors)
         self._closed = True
         errors.sort(key=lambda error: isinstance(error, Exception))
         if errors:
@@ -340,6 +330,10 @@ class Writer:
                 self.close()
 
     def _line(self, lane: int) -> Lane:
+        if self._forked:
+            raise WriterStateError(
+                "this writer is that of the process that forked this one; ask the store for another"
+            )
         if self._closing:
             raise WriterStateError("this writer is closed; ask the store for a new one")
         if not 0 <= lane < len(self._lanes):
@@ -347,6 +341,15 @@ class Writer:
                 f"lane {lane} does not exist; this writer has lanes 0 to {len(self._lanes) - 1}"
             )
         return self._lanes[lane]
+
+    def disown(self) -> None:
+        """Let go of everything without a word to the store: in a child, which owns nothing."""
+        self._forked = self._closing = self._closed = True
+        for line in self._lanes:
+            line.state = None
+            if line.segment is not None:
+                line.segment.release()
+                line.unbind()
 
     def _store_info(self, line: Lane, info: Mapping[str, Any] | None) -> None:
         try:

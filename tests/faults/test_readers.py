@@ -75,9 +75,13 @@ class Reader:
             yield
         except (AssertionError, OSError, KeyError, SharpwaveError):
             seen = others(store)
-            with storage.open(self.path) as now:
-                if seen <= others(now):
-                    raise
+            for _ in range(100):  # a rewind that is at work takes the log away last
+                with storage.open(self.path) as now:
+                    if not seen <= others(now):
+                        break
+                time.sleep(0.02)
+            else:
+                raise
             self.withdrawn += 1
 
     def check(self, episode: Episode) -> None:

@@ -74,3 +74,16 @@ def test_a_file_shorter_than_the_log_is_named(file: ColumnFile) -> None:
     file.path.unlink()
     with pytest.raises(CorruptStoreError, match="missing or was cut"):
         file.require(1)
+
+
+def test_holes_of_a_sparse_copy_are_filled(file: ColumnFile) -> None:
+    """Storing into a hole on a full disk would end the process."""
+    file.allocate(1024)
+    path = file.path
+    content = path.read_bytes()
+    path.write_bytes(b"")
+    os.truncate(path, len(content))
+    assert path.stat().st_blocks == 0
+    file.fill_holes()
+    assert path.stat().st_blocks * 512 >= len(content)
+    assert path.stat().st_size == len(content)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,11 @@ import numpy as np
 import pytest
 
 import storage
+from storage import orphans
 from storage.errors import CheckpointError, ConfigError, SegmentLockedError
 from storage.layout import Ending
 from storage.salvage import salvage
+from storage.segment_writer import SegmentWriter
 from storage.writer import Writer
 from tests.storage.test_salvage import die
 from tests.storage.zoo import Tiny, check_tiny, play, tiny_spec
@@ -234,3 +237,31 @@ def test_a_refused_continuation_holds_no_lock(tmp_path: Path) -> None:
     storage.rewind(store, position, "run")
     with store.writer(continue_from=position, **SETTINGS) as writer:
         assert writer.position() == position
+
+
+@pytest.mark.parametrize("at", ["_reset_rows", "_reset_overlays", "publish"])
+def test_a_rewind_that_was_killed_is_finished_by_the_next(
+    tmp_path: Path, monkeypatch, at: str
+) -> None:
+    """Each step after the cut of the log is done again, though nothing is left to be cut."""
+    store, position = interrupted(tmp_path / "store")
+    shutil.copytree(store.path, tmp_path / "straight")
+    storage.rewind(storage.open(tmp_path / "straight", mode="r+"), position, "run")
+    place = SegmentWriter if at == "publish" else orphans
+    with monkeypatch.context() as patch:
+        patch.setattr(place, at, _killed)
+        with pytest.raises(_KilledError):
+            storage.rewind(store, position, "run")
+    storage.rewind(storage.open(store.path, mode="r+"), position, "run")
+    assert storage.verify(store.path).errors == ()
+    same(tmp_path / "straight", store.path)
+    opened = storage.open(store.path, mode="r+").writer(**SETTINGS, continue_from=position)
+    opened.close()
+
+
+class _KilledError(Exception):
+    pass
+
+
+def _killed(*_: object) -> None:
+    raise _KilledError

@@ -41,6 +41,8 @@ def test_process_syncs_nothing(tmp_path: Path, calls: list[str]) -> None:
     store = storage.create(tmp_path / "store", tiny_spec())
     with store.writer() as writer:
         play(writer, 0, 0)
+        calls.clear()  # names are given to bytes that the device has: of the store, of each log
+        play(writer, 0, 1)
         writer.sync()
         writer.position()
     assert calls == []
@@ -48,6 +50,7 @@ def test_process_syncs_nothing(tmp_path: Path, calls: list[str]) -> None:
 
 def test_rows_come_before_their_record_and_parents_once(tmp_path: Path, calls: list[str]) -> None:
     store = storage.create(tmp_path / "store", tiny_spec())
+    calls.clear()
     with store.writer(durability="fsync") as writer:
         assert calls[:2] == [f"file {tmp_path.name}", "file store"]
         assert {"file steps.zarr", "file log", "file store.json", "file zarr.json"} <= set(calls)
@@ -56,7 +59,8 @@ def test_rows_come_before_their_record_and_parents_once(tmp_path: Path, calls: l
         columns = [f"rows {column.name}" for column in store.schema.columns]
         first_row = calls.index(columns[0])
         made = calls[:first_row]
-        assert made[-4:] == ["file steps.zarr", "file 000000.log", "file log", "file locks"]
+        assert made[-4].startswith("file 000000.log.")
+        assert made[-3:] == ["file steps.zarr", "file log", "file locks"]
         assert "file c.0" in made
         assert calls[first_row:] == [*columns, "log 000000.log"]
         calls.clear()

@@ -39,6 +39,8 @@ __all__ = ["SegmentWriter"]
 
 _logger = logging.getLogger(__name__)
 _WORTH_SHRINKING = 2**20
+_WORTH_SYNCING = 2**18
+"""Bytes of a sealed segment whose checksums take longer to check than its files to sync."""
 
 
 class SegmentWriter:
@@ -320,9 +322,12 @@ class SegmentWriter:
     def settle(self) -> None:
         """After the seal: give back unused space, bring all to the disk, and vouch for it.
 
-        Takes milliseconds, on some disks many. Where it fails, the next boot looks at the segment.
+        Takes milliseconds, on some disks many. Where it fails, or is not worth it for so few rows,
+        somebody looks at the segment after the next boot.
         """
         self._shrink(self.rows)
+        if self.rows * self.schema.row_bytes < _WORTH_SYNCING:
+            return
         with suppress(OSError, SharpwaveError):
             for file in self._files:
                 sync_path(file.path)

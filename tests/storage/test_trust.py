@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import storage
+from storage import segment_writer
 from storage.column_file import ColumnFile
 from storage.errors import CheckpointError
 from storage.lock import is_vouched
@@ -104,7 +105,8 @@ def test_an_empty_lock_file_vouches_for_nothing(path: Path) -> None:
     assert salvage(storage.open(path, mode="r+")).lost_episodes == 1
 
 
-def test_a_sealed_segment_is_on_the_disk_and_not_looked_at(tmp_path: Path) -> None:
+def test_a_sealed_segment_is_on_the_disk_and_not_looked_at(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(segment_writer, "_WORTH_SYNCING", 0)
     store = storage.create(tmp_path / "store", tiny_spec())
     with store.writer(row_budget=1, seal=True) as writer:
         for episode in range(3):
@@ -116,8 +118,9 @@ def test_a_sealed_segment_is_on_the_disk_and_not_looked_at(tmp_path: Path) -> No
     assert storage.open(tmp_path / "store").lost_episodes == {}  # verify's business
 
 
-def test_a_sealed_segment_that_nobody_vouches_for_is_looked_at(tmp_path: Path) -> None:
+def test_a_sealed_segment_that_nobody_vouches_for_is_looked_at(tmp_path: Path, monkeypatch) -> None:
     """The machine went down between the seal and the disk; clocks have no say in it."""
+    monkeypatch.setattr(segment_writer, "_WORTH_SYNCING", 0)
     store = storage.create(tmp_path / "store", tiny_spec())
     with store.writer(row_budget=1, seal=True) as writer:
         for episode in range(3):

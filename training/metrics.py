@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import csv
 import io
+import os
+import warnings
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from lightning.pytorch.loggers import Logger
 
-from storage.atomic import write_atomic
+from storage.atomic import append_all, write_atomic
+from training.metrics_text import MetricsError, MetricsTable, parse_metrics
+from training.setting_aside import set_aside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -91,7 +95,7 @@ class MetricsFile(Logger):
     def __init__(self, path: Path) -> None:
         super().__init__()
         self._path = path
-        self._columns: list[str] = self._header()
+        self._known: list[str] | None = None
 
     @property
     def name(self) -> str:
@@ -112,44 +116,73 @@ class MetricsFile(Logger):
         """Does nothing: the run's settings are in ``config.yaml``."""
 
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
-        """Appends one row; ``step`` is what the run's budget counts."""
+        """Appends one row; ``step`` is what the run's budget counts.
+
+        Raises:
+            DiskFullError: there is no room; the file is as it was.
+        """
         row = {STEPS_COLUMN: step, **metrics}
-        new = [key for key in row if key not in self._columns]
+        columns = self._columns()
+        new = [key for key in row if key not in columns]
         if new:
-            self._columns += new
-            self._rewrite([*self._rows(), {key: _text(row[key]) for key in row}])
+            rows = [*self._read().rows, {key: _text(row[key]) for key in row}]
+            self._rewrite([*columns, *new], rows)
             return
-        with self._path.open("a", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerow([_text(row.get(key)) for key in self._columns])
+        text = io.StringIO(newline="")
+        csv.writer(text).writerow([_text(row.get(key)) for key in columns])
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        try:
+            append_all(descriptor, text.getvalue().encode(), self._path)
+        finally:
+            os.close(descriptor)
 
     def rewind(self, steps: int) -> None:
-        """Drops the rows after ``steps`` of the budget."""
-        rows = self._rows()
+        """Drops the rows after ``steps`` of the budget, and a torn one.
+
+        A damaged file never stops a run: it is set aside, with a warning, and begun anew.
+        """
+        columns, rows, torn = self._read()
         kept = [row for row in rows if int(row.get(STEPS_COLUMN) or row[OLD_STEPS_COLUMN]) <= steps]
-        if len(kept) < len(rows):
-            self._rewrite(kept)
+        if torn or len(kept) < len(rows):
+            self._rewrite(columns, kept)
+        self._known = columns
 
-    def _header(self) -> list[str]:
-        if not self._path.exists():
-            return []
-        with self._path.open(newline="", encoding="utf-8") as file:
-            return next(csv.reader(file), [])
+    def _columns(self) -> list[str]:
+        if self._known is None:
+            columns, rows, torn = self._read()
+            if torn:
+                self._rewrite(columns, rows)
+            self._known = columns
+        return self._known
 
-    def _rows(self) -> list[dict[str, str]]:
-        if not self._path.exists():
-            return []
-        with self._path.open(newline="", encoding="utf-8") as file:
-            return list(csv.DictReader(file))
+    def _read(self) -> MetricsTable:
+        """What the file holds; nothing where it is damaged, which is then another file."""
+        if not os.path.lexists(self._path):
+            return MetricsTable([], [])
+        try:
+            if not self._path.is_file():
+                raise MetricsError("it is no regular file")
+            return parse_metrics(self._path.read_bytes(), (STEPS_COLUMN, OLD_STEPS_COLUMN))
+        except MetricsError as damage:
+            aside = set_aside(self._path, self._path.suffix)
+            warnings.warn(
+                f"{self._path} is damaged ({damage}): it is kept as {aside.name} and begun anew",
+                stacklevel=2,
+            )
+            return MetricsTable([], [])
 
-    def _rewrite(self, rows: list[dict[str, str]]) -> None:
+    def _rewrite(self, columns: list[str], rows: list[dict[str, str]]) -> None:
         text = io.StringIO(newline="")
-        writer = csv.DictWriter(text, self._columns, restval="")
-        writer.writeheader()
-        writer.writerows(rows)
+        if columns:
+            writer = csv.DictWriter(text, columns, restval="")
+            writer.writeheader()
+            writer.writerows(rows)
         self._path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(self._path, text.getvalue().encode(), self._path.parent)
+        self._known = columns
 
 
 def _text(value: float | int | None) -> str:
     """A number with all its digits, so that equal rows are equal numbers."""
-    return "" if value is None else repr(value)
+    plain = getattr(value, "item", None)  # NumPy's numbers show their types
+    return "" if value is None else repr(value if plain is None else plain())

@@ -36,6 +36,14 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--seed", type=natural, default=0, help="resets are derived from it (default 0)"
     )
+    parser.add_argument(
+        "--trust",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="import this module path, which the checkpoint names as its environment or a wrapper; "
+        "what the run's config.yaml names is trusted (may be given again)",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead")
     settings = parser.parse(arguments)
 
@@ -43,6 +51,7 @@ def main(arguments: Sequence[str]) -> int:
     from training import load
 
     agent = load(path)
+    _refuse_code(agent, path, settings.trust)
     episodes = _play(agent, settings.episodes, settings.seed)
     summary = {"checkpoint": str(path), **_summary(agent, episodes)}
     print(json.dumps(summary, indent=2) if settings.json else _text(summary))
@@ -64,6 +73,27 @@ def _checkpoint(path: Path, which: str | None) -> Path:
             "is 0; use --checkpoint last"
         )
     return last_checkpoint(run.path) if which == "last" else best_checkpoint(run.path)
+
+
+def _refuse_code(agent: ReplayAgent, path: Path, trusted: list[str]) -> None:
+    """Refuses a checkpoint that names code which neither the user nor the run's settings name."""
+    from training.named_code import refuse_checkpoint_code
+
+    settings = path.parent.parent / "config.yaml"
+    if path.parent.name == "checkpoints" and settings.is_file():
+        trusted = [*trusted, *_named(settings)]
+    refuse_checkpoint_code(agent.config.environment, path, trusted)
+
+
+def _named(settings: Path) -> list[str]:
+    """The environment and the wrappers that a run's settings name; none where they are damaged."""
+    from training.config_file import load_config
+
+    try:
+        environment = load_config(settings).environment
+    except ConfigError:
+        return []
+    return [environment.id, *(wrapper.class_path for wrapper in environment.wrappers)]
 
 
 def _play(agent: ReplayAgent, count: int, seed: int) -> list[Episode]:

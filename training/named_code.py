@@ -1,4 +1,4 @@
-"""What a store's metadata names is not imported, unless the user names it as well."""
+"""What a store or a checkpoint names is not imported, unless the user names it as well."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import gymnasium
 from storage.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Container
     from pathlib import Path
 
     from storage import EnvironmentSpec
+    from training.environment import EnvironmentConfig
 
-__all__ = ["refuse_named_code"]
+__all__ = ["refuse_checkpoint_code", "refuse_named_code"]
 
 _DELEGATES = ("GymV21Environment", "GymV26Environment")
 """Registered environments that import another one, which their keyword arguments name."""
@@ -46,6 +48,29 @@ def refuse_named_code(kept: EnvironmentSpec, path: Path, named: str | None = Non
             raise ConfigError(
                 f"{path} names the wrapper {str(name)[:200]!r}, which is code, and nothing that a "
                 "store names is imported; where you trust it, name it in environment.wrappers"
+            )
+
+
+def refuse_checkpoint_code(
+    kept: EnvironmentConfig, path: Path, trusted: Container[str] = ()
+) -> None:
+    """Refuses to make the environment of a checkpoint where that would import what it names.
+
+    Args:
+        kept: The environment's settings in the checkpoint.
+        path: The checkpoint, for the message.
+        trusted: Ids and class paths that the user has named: in the run's settings, or by hand.
+
+    Raises:
+        ConfigError: saying what to name.
+    """
+    named = [kept.id] if _names_code(kept.id) else []
+    named += [each.class_path for each in kept.wrappers if not _is_gymnasiums(each.class_path)]
+    for name in named:
+        if name not in trusted:
+            raise ConfigError(
+                f"{path} names {name[:200]!r}, which is code, and nothing that a checkpoint names "
+                f"is imported; where you trust it, say --trust={name[:200]}"
             )
 
 

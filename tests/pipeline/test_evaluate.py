@@ -5,11 +5,13 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
 
 from pipeline.evaluate import main
 from pipeline.train import main as train
 from storage.errors import CheckpointError, ConfigError
 from tests.pipeline.conftest import SMALL, run_in
+from training.checkpoint import read_checkpoint
 
 
 def test_numbers_are_repeatable(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,6 +87,33 @@ def test_ascii_terminals_are_spoken_to(trained: tuple[Path, str, str]) -> None:
         assert run_in(folder, *words, PYTHONIOENCODING="ascii").stdout.isascii()
     error = run_in(folder, "inspect", "runs/…", code=2, PYTHONIOENCODING="ascii").stderr
     assert "no store runs/...; give" in error
+
+
+def test_a_checkpoint_s_code_is_run_only_where_the_user_names_it(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(run, tmp_path / "run", ignore=shutil.ignore_patterns("store"))
+    best = tmp_path / "run/checkpoints/best.ckpt"
+    content = read_checkpoint(best)
+    content["sharpwave"]["config"]["environment"]["id"] = "theirs:make"
+    torch.save(content, best)
+    (tmp_path / "theirs.py").write_text(
+        "import pathlib, gymnasium\n"
+        f"pathlib.Path({str(tmp_path / 'ran')!r}).touch()\n"
+        "make = lambda: gymnasium.make('InvertedPendulum-v5')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    for words in ([str(tmp_path / "run")], [str(best)]):
+        with pytest.raises(
+            ConfigError, match=r"best\.ckpt names 'theirs:make'.*--trust=theirs:make"
+        ):
+            main([*words, "--episodes=1"])
+    assert not (tmp_path / "ran").exists()
+    main([str(best), "--episodes=1", "--trust=theirs:make"])
+    assert (tmp_path / "ran").exists()
+    settings = tmp_path / "run/config.yaml"
+    settings.write_text(settings.read_text().replace("InvertedPendulum-v5", "theirs:make"))
+    main([str(best), "--episodes=1"])
 
 
 def test_bad_requests(run: Path, tmp_path: Path) -> None:

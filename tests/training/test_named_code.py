@@ -8,7 +8,8 @@ import pytest
 
 from storage.errors import ConfigError
 from tests.storage.zoo import tiny_spec
-from training.named_code import refuse_named_code
+from training.environment import EnvironmentConfig, WrapperConfig
+from training.named_code import refuse_checkpoint_code, refuse_named_code
 
 STORE = Path("runs/theirs/store")
 
@@ -58,3 +59,14 @@ def test_ids_of_the_registry_are_no_code(identifier: str) -> None:
 def test_a_wrapper_that_names_code_is_not_followed(name: Any) -> None:
     with pytest.raises(ConfigError, match=r"runs/theirs/store names the wrapper"):
         refuse_named_code(kept("Hopper-v5", wrapped(name)), STORE, named="Hopper-v5")
+
+
+def test_a_checkpoint_s_environment_and_wrappers_are_imported_only_where_both_are_named() -> None:
+    path = Path("theirs.ckpt")
+    plain = EnvironmentConfig("Hopper-v5", wrappers=[WrapperConfig("ClipAction")])
+    refuse_checkpoint_code(plain, path)
+    evil = EnvironmentConfig("evil:Env", wrappers=[WrapperConfig("os.system")])
+    for trusted, name in [((), "evil:Env"), (["evil:Env"], "os.system"), (["evil"], "evil:Env")]:
+        with pytest.raises(ConfigError, match=f"theirs.ckpt names '{name}'.*--trust={name}"):
+            refuse_checkpoint_code(evil, path, trusted)
+    refuse_checkpoint_code(evil, path, ["evil:Env", "os.system"])

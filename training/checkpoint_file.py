@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ AGENT_KEY = "sharpwave"
 """Where a checkpoint keeps the agent's settings, environment and counters."""
 CHECKPOINTS = ("last.ckpt", "previous.ckpt", "best.ckpt")
 """The files of a run's folder of checkpoints."""
+_GLOBAL = re.compile(r"GLOBAL (\S+)")
+"""How torch names what a pickle would call."""
 _DEEPEST = 64
 _MOST_VALUES = 2 * 10**6
 """What no checkpoint reaches, but a file that is made to fill the memory does."""
@@ -35,42 +38,74 @@ def read_checkpoint(path: Path | str) -> dict[str, Any]:
         PermissionError: it may not be read.
     """
     path = Path(path)
+    try:
+        return _content(path)
+    except _UnreadableError as error:
+        raise CheckpointError(f"{error}{error.joint}{_remedy(path)}") from error
+
+
+def _content(path: Path) -> dict[str, Any]:
+    """The content of a whole checkpoint; raises `_UnreadableError` for any other."""
     if path.is_dir():
-        raise CheckpointError(f"{path} is a folder, no checkpoint file; {_remedy(path)}")
+        raise _UnreadableError(f"{path} is a folder, no checkpoint file", "; ")
     if not path.exists():
-        raise CheckpointError(f"there is no checkpoint {path}; {_remedy(path)}")
+        raise _UnreadableError(f"there is no checkpoint {path}", "; ")
+    if not path.is_file():  # reading a pipe or a device may never end
+        raise _UnreadableError(f"{path} is a pipe, a socket or a device, no checkpoint file", "; ")
     damage = _damage(path)
     if damage is not None:
-        raise _unreadable(path, damage)
+        raise _damaged(path, damage)
     try:
         content = _own(torch.load(path, map_location="cpu", weights_only=True, mmap=True))
     except PermissionError:
         raise
     except Exception as error:  # torch's unpickler runs into any error in bytes that are no pickle
-        found = str(error).partition("\n")[0] or type(error).__name__
-        raise _unreadable(path, found) from error
+        raise _damaged(path, _found(error)) from error
     if not isinstance(content, dict) or AGENT_KEY not in content:
-        raise CheckpointError(f"{path} holds no Sharpwave agent; {_remedy(path)}")
+        raise _UnreadableError(f"{path} holds no Sharpwave agent", "; ")
     problem = check_structure(content)
     if problem is not None:
-        raise _unreadable(path, problem)
+        raise _damaged(path, problem)
     return content
 
 
+class _UnreadableError(Exception):
+    """No whole checkpoint; ``joint`` stands between the message and its remedy."""
+
+    def __init__(self, message: str, joint: str) -> None:
+        super().__init__(message)
+        self.joint = joint
+
+
 def other_checkpoint(path: Path) -> Path | None:
-    """A checkpoint beside `path` whose bytes are whole, the newest first; None where none is."""
+    """A checkpoint beside `path` that is whole, the newest first; None where none is."""
     for name in CHECKPOINTS:
         other = path.with_name(name)
-        if other != path and other.is_file() and _damage(other) is None:
-            return other
+        try:
+            if other != path and other.is_file() and _content(other):
+                return other
+        except (_UnreadableError, OSError):
+            continue
     return None
 
 
-def _unreadable(path: Path, found: str) -> CheckpointError:
-    return CheckpointError(
+def _damaged(path: Path, found: str) -> _UnreadableError:
+    return _UnreadableError(
         f"{path} cannot be read as a checkpoint ({found}); it is damaged or was not written by "
-        f"Sharpwave: {_remedy(path)}"
+        "Sharpwave",
+        ": ",
     )
+
+
+def _found(error: Exception) -> str:
+    """What torch's unpickler ran into; its advice to read the file by force is left out."""
+    text = str(error)
+    code = _GLOBAL.search(text)
+    if code is not None:
+        return f"it holds code, {code[1][:80]}, which is not run"
+    if "weights_only" in text:
+        return "it holds something else than tensors and plain values"
+    return text.partition("\n")[0] or type(error).__name__
 
 
 def _remedy(path: Path) -> str:

@@ -12,12 +12,12 @@ from training.structure import (
     Check,
     StructureError,
     array,
+    finite,
     listed,
     mapping,
     number,
     optional,
     record,
-    tensor,
     text,
     whole,
 )
@@ -28,17 +28,21 @@ if TYPE_CHECKING:
 __all__ = ["check_resumable", "check_structure"]
 
 
+_AGENT_KEY: Final = "sharpwave"
+
+
 def _anything(value: Any, place: str) -> None:
     """Left to others to check."""
 
 
+_LARGEST: Final = 1.7976931348623157e308
 _COUNTERS: Final = {
-    "environment_steps": whole(),
-    "updates": whole(),
-    "wall_time": number(0.0),
-    "origin_steps": whole(-1),
-    "origin_updates": whole(),
-    "ratio": number(0.0),
+    "environment_steps": whole(0, 2**53),
+    "updates": whole(0, 2**53),
+    "wall_time": number(0.0, _LARGEST),
+    "origin_steps": whole(-1, 2**53),
+    "origin_updates": whole(0, 2**53),
+    "ratio": number(0.0, _LARGEST),
 }
 _AGENT: Final = record(
     {
@@ -46,7 +50,7 @@ _AGENT: Final = record(
         "environment": record({"id": text, "observation_space": _anything}),
         "counters": record({each.name: _COUNTERS[each.name] for each in fields(Counters)}),
         "recent_returns": record({"returns": listed(number()), "count": whole()}),
-        "learning": record({"beta": number(0.0), "engine": text}),
+        "learning": record({"beta": number(0.0, 1.0), "engine": text}),
     }
 )
 _OPEN: Final = record(
@@ -106,7 +110,7 @@ _COLLECTOR: Final = record(
 )
 _OPTIMIZER: Final = record(
     {
-        "state": mapping(mapping(tensor)),
+        "state": mapping(mapping(finite)),
         "param_groups": listed(record({"params": listed(whole()), "lr": number(0.0)}), 1),
     }
 )
@@ -131,7 +135,7 @@ def _experience(parts: Mapping[str, Check]) -> Check:
 
 
 _CONTENT: Final = record(
-    {"sharpwave": _AGENT, "state_dict": mapping(tensor)},
+    {_AGENT_KEY: _AGENT, "state_dict": mapping(finite)},
     {
         "pytorch-lightning_version": text,
         "global_step": whole(),
@@ -158,7 +162,9 @@ def check_structure(content: Mapping[str, Any]) -> str | None:
     """What is wrong with a checkpoint's content; None where keys, types and ranges are right."""
     try:
         _CONTENT(content, "")
-        _check_lanes(content.get("OnlineExperience") or None)
+        counters = Counters(**content[_AGENT_KEY]["counters"])
+        _check_counters(counters)
+        _check_lanes(content.get("OnlineExperience") or None, counters.environment_steps)
     except StructureError as error:
         return str(error)
     return None
@@ -175,10 +181,31 @@ def check_resumable(content: Mapping[str, Any], experience: str) -> str | None:
     return f"it lacks {', '.join(lacking)}" if lacking else None
 
 
-def _check_lanes(state: Mapping[str, Any] | None) -> None:
-    """The position is one, and the collector's lanes are its lanes."""
+def _check_counters(counters: Counters) -> None:
+    """The updates are those that the steps have made due.
+
+    Others would have a resumed run make up for them, or wait for its steps, without a word.
+    """
+    steps, since = counters.environment_steps, counters.origin_steps
+    made = counters.updates - counters.origin_updates
+    if since > steps:
+        raise StructureError(f"counters.origin_steps is {since}, beyond environment_steps {steps}")
+    due = 0.0 if since < 0 else (steps - since) * counters.ratio
+    if made < 0 or abs(made - due) > 2 + 1e-9 * due:
+        raise StructureError(
+            f"counters.updates is {counters.updates}, {made} since origin_updates, where "
+            f"{due:.0f} were due"
+        )
+
+
+def _check_lanes(state: Mapping[str, Any] | None, steps: int) -> None:
+    """The position is one, the collector's lanes are its lanes, its steps the agent's."""
     if state is None:
         return
+    if state["collector"]["steps"] != steps:
+        raise StructureError(
+            f"collector.steps is {state['collector']['steps']}, counters.environment_steps {steps}"
+        )
     try:
         StorePosition.from_json(state["position"])
     except (KeyError, TypeError, ValueError) as error:

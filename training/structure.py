@@ -11,6 +11,7 @@ __all__ = [
     "Check",
     "StructureError",
     "array",
+    "finite",
     "flag",
     "listed",
     "mapping",
@@ -42,12 +43,13 @@ def whole(least: int = 0, end: int = 2**63) -> Check:
     return check
 
 
-def number(least: float = -float("inf")) -> Check:
-    """A number that is not NaN, from ``least``."""
+def number(least: float = -float("inf"), most: float = float("inf")) -> Check:
+    """A number that is not NaN, from ``least`` to ``most``."""
 
     def check(value: Any, place: str) -> None:
-        if type(value) not in (int, float) or not value >= least:
-            raise _misfit(value, place, "a number" if least < 0 else f"a number from {least:g}")
+        if type(value) not in (int, float) or not least <= value <= most:
+            wanted = "a number" if least < 0 else f"a number from {least:g}"
+            raise _misfit(value, place, wanted + ("" if most > 2**53 else f" to {most:g}"))
 
     return check
 
@@ -121,6 +123,13 @@ def tensor(value: Any, place: str) -> None:
     """A tensor."""
     if not isinstance(value, torch.Tensor):
         raise _misfit(value, place, "a tensor")
+
+
+def finite(value: Any, place: str) -> None:
+    """A tensor without NaN and infinity."""
+    tensor(value, place)
+    if value.is_floating_point() and not bool(torch.isfinite(value).all()):
+        raise StructureError(f"{place} holds NaN or infinity")
 
 
 def array(dtype: str, shape: tuple[int | None, ...], least: float | None = None) -> Check:

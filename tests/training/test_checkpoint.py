@@ -7,6 +7,7 @@ import os
 import pickle
 import random
 import shutil
+import stat
 import zipfile
 from pathlib import Path
 
@@ -141,10 +142,13 @@ def test_a_pickle_that_runs_code_is_refused_and_runs_nothing(folder, tmp_path):
     old = tmp_path / "old.ckpt"
     torch.save({"bomb": _Bomb(target)}, old, _use_new_zipfile_serialization=False)
     for path in (whole, plain, old):
-        with pytest.raises(CheckpointError, match="cannot be read as a checkpoint"):
+        with pytest.raises(CheckpointError, match="cannot be read as a checkpoint") as caught:
             read_checkpoint(path)
+        assert "weights_only" not in str(caught.value)
         with pytest.raises(CheckpointError):
             load(path)
+    with pytest.raises(CheckpointError, match=r"\(it holds code, \w+\.mknod, which is not run\)"):
+        read_checkpoint(whole)
     assert not target.exists()
 
 
@@ -249,6 +253,57 @@ def test_what_a_checkpoint_lacks_is_named(folder, tmp_path, place, message):
     torch.save(_spoilt(read_checkpoint(path), place, _GONE), path)
     with pytest.raises(CheckpointError, match=f"last.ckpt.*{message}"):
         run(longer(CONFIG, 11), tmp_path / "run", resume=True)
+
+
+@pytest.mark.parametrize(
+    ("place", "wrong", "message"),
+    [
+        (("state_dict", "network.head.bias"), float("nan"), "network.head.bias holds NaN or inf"),
+        (("state_dict", "network.head.bias"), float("inf"), "network.head.bias holds NaN or inf"),
+        (("optimizer_states", 0, "state", 0, "exp_avg"), float("nan"), "exp_avg holds NaN or inf"),
+        (("sharpwave", "counters", "environment_steps"), 2**53, "environment_steps is int 9007"),
+        (("sharpwave", "counters", "environment_steps"), 161, r"collector\.steps is 160"),
+        (("sharpwave", "counters", "updates"), 0, r"updates is 0, 0 since .* were due"),
+        (("sharpwave", "counters", "updates"), 10**9, r"updates is 1000000000"),
+        (("sharpwave", "counters", "origin_updates"), 7, r"since origin_updates, where"),
+        (("sharpwave", "counters", "origin_steps"), 10**6, r"origin_steps is 1000000, beyond"),
+        (("sharpwave", "counters", "wall_time"), float("inf"), "wall_time is float inf"),
+        (("sharpwave", "learning", "beta"), 1.5, "beta is float 1.5, not a number from 0 to 1"),
+    ],
+)
+def test_numbers_that_no_run_has_are_refused_and_a_whole_one_is_named(
+    folder, tmp_path, place, wrong, message
+):
+    shutil.copytree(folder / "checkpoints", tmp_path, dirs_exist_ok=True)
+    path = tmp_path / "last.ckpt"
+    content = read_checkpoint(path)
+    old = content
+    for key in place:
+        old = old[key]
+    if isinstance(old, torch.Tensor):
+        wrong = torch.full_like(old, wrong)
+    torch.save(_spoilt(content, place, wrong), path)
+    for function in (read_checkpoint, load):
+        with pytest.raises(CheckpointError, match=rf"{message}.*use .*previous\.ckpt, which is"):
+            function(path)
+    shutil.copy(path, tmp_path / "previous.ckpt")
+    with pytest.raises(CheckpointError, match=r"use .*best\.ckpt, which is whole"):
+        read_checkpoint(path)
+
+
+@pytest.mark.parametrize("kind", [stat.S_IFIFO, stat.S_IFSOCK, stat.S_IFCHR])
+def test_pipes_sockets_and_devices_are_refused_unread(folder, tmp_path, kind):
+    shutil.copytree(folder / "checkpoints", tmp_path / "checkpoints")
+    for name in ("last.ckpt", "best.ckpt"):
+        path = tmp_path / "checkpoints" / name
+        path.unlink()
+        try:
+            os.mknod(path, kind | 0o600, os.makedev(1, 5))
+        except PermissionError:
+            pytest.skip("devices cannot be made here")
+        with pytest.raises(CheckpointError, match=r"is a pipe, .*use .*previous\.ckpt, which is"):
+            read_checkpoint(path)
+    assert best_checkpoint(tmp_path).name == "previous.ckpt"
 
 
 def test_one_of_weights_alone_acts_but_does_not_resume(folder, tmp_path):

@@ -12,6 +12,6 @@ __all__ = ["EngineLine"]
 class EngineLine(Callback):
     """Prints the engine once, when training has begun and it is chosen."""
 
-    def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
+    def on_run_open(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
         """Called after the agent has bound its engine."""
         print(f"updates by the {pl_module.engine_name} engine (agent.engine: auto)", flush=True)

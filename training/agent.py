@@ -236,6 +236,9 @@ class ReplayAgent(LightningModule):
     def on_train_start(self) -> None:
         """Binds the engine and opens the experience, after every checkpoint was loaded.
 
+        Then callbacks that have an ``on_run_open(trainer, agent)`` are called: whatever writes
+        into the run's folder waits for it, because the store is held from then on.
+
         Raises:
             ConfigError: the trainer uses neither one CPU nor one GPU.
         """
@@ -251,6 +254,11 @@ class ReplayAgent(LightningModule):
             if rewind is not None:
                 rewind(self.steps)
         self.trainer.should_stop = self.finished
+        # Lightning leaves on_train_epoch_start out where a run goes on within an epoch.
+        for callback in cast("Any", self.trainer).callbacks:
+            opened = getattr(callback, "on_run_open", None)
+            if opened is not None:
+                opened(self.trainer, self)
 
     def training_step(self, experience: Experience, _: int) -> None:
         """Plays one round and logs its end."""

@@ -138,8 +138,17 @@ def _loggers(config: RunConfig, folder: Path) -> list[Logger]:
     if settings.csv:
         loggers.append(MetricsFile(folder / "metrics.csv"))
     if settings.tensorboard:
+        _check_folder(folder / "tensorboard")
         loggers.append(TensorBoardFiles(os.fspath(folder), name="tensorboard", version=""))
     return loggers + [_foreign_logger(each) for each in settings.loggers]
+
+
+def _check_folder(path: Path) -> None:
+    if os.path.lexists(path) and not path.is_dir():
+        raise ConfigError(
+            f"{path} is a file, where the folder of TensorBoard's files belongs; move it away, or "
+            "say --logging.tensorboard=false"
+        )
 
 
 def _foreign_logger(described: dict[str, Any]) -> Logger:
@@ -161,10 +170,11 @@ def _callbacks(config: RunConfig, folder: Path) -> list[Callback]:
     callbacks: list[Callback] = [
         SettingsFile(folder / "config.yaml"),
         FirstCheckpoint(checkpoints),
-        LastCheckpoint(checkpoints, rounds),
     ]
     if config.evaluation.episodes:
+        # Before the last: who goes on behind an evaluation never asks for its score again.
         callbacks.append(BestCheckpoint(checkpoints))
+    callbacks.append(LastCheckpoint(checkpoints, rounds))
     if config.replay.retention == "drop":
         callbacks.append(DropSegments(checkpoints))
     if config.logging.progress:

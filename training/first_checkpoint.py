@@ -28,8 +28,11 @@ class FirstCheckpoint(Callback):
     def __init__(self, folder: Path) -> None:
         self._path = folder / "last.ckpt"
 
+    def on_run_open(self, *_: Any) -> None:
+        """Removes leftovers; the store is held, so nobody is saving."""
+        remove_leftovers(self._path.parent)
+
     def on_train_epoch_start(self, trainer: lightning.Trainer, pl_module: Any) -> None:  # noqa: ARG002
         """Saves, unless the run goes on from a checkpoint; the experience is open by now."""
-        remove_leftovers(self._path.parent)
         if trainer.ckpt_path is None:
             trainer.save_checkpoint(self._path, weights_only=False)

@@ -41,7 +41,7 @@ class DropSegments(Callback):
         self._named: dict[Path, tuple[_Stamp, set[int]]] = {}
         self._dropped_at: _Stamp | None = None
 
-    def on_train_epoch_start(self, trainer: lightning.Trainer, pl_module: Any) -> None:  # noqa: ARG002
+    def on_run_open(self, trainer: lightning.Trainer, pl_module: Any) -> None:  # noqa: ARG002
         """Drops what a run that was killed had left; the experience is open by now."""
         self._drop(_experience(trainer))
 

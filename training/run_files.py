@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from storage.errors import CheckpointError
 from training.checkpoint import read_checkpoint
 from training.config_file import save_config
 from training.evaluation import EVALUATION_METRIC
+from training.setting_aside import set_aside
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,8 +37,8 @@ class SettingsFile(Callback):
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def on_train_epoch_start(self, trainer: lightning.Trainer, pl_module: Any) -> None:  # noqa: ARG002
-        """Writes the file; the agent has opened the experience in ``on_train_start``."""
+    def on_run_open(self, trainer: lightning.Trainer, pl_module: Any) -> None:  # noqa: ARG002
+        """Writes the file; the agent has opened the experience."""
         save_config(pl_module.config, self._path)
 
 
@@ -118,6 +120,7 @@ class BestCheckpoint(ModelCheckpoint):
             enable_version_counter=False,
         )
         self._path = os.fspath(Path(self.dirpath or folder) / "best.ckpt")
+        self._damage: str | None = None
 
     def on_train_start(self, trainer: lightning.Trainer, pl_module: Any) -> None:
         """Takes up the score of the file that is there."""
@@ -128,6 +131,17 @@ class BestCheckpoint(ModelCheckpoint):
             self.best_model_path = self.kth_best_model_path = self._path
             self.best_k_models = {self._path: score}
 
+    def on_run_open(self, trainer: lightning.Trainer, pl_module: Any) -> None:  # noqa: ARG002
+        """Sets a damaged file aside, which may hold a better policy; the store is held by now."""
+        if self._damage is not None:
+            aside = set_aside(Path(self._path))
+            warnings.warn(
+                f"{self._damage.partition('; use')[0].partition(': use')[0]}: it is kept as "
+                f"{aside.name}, and the best policy from here on becomes best.ckpt",
+                stacklevel=2,
+            )
+            self._damage = None
+
     def state_dict(self) -> dict[str, Any]:
         """The best score, as a tensor; its file is beside the one that this goes into."""
         return {} if self.best_model_score is None else {_SCORE: self.best_model_score}
@@ -137,9 +151,12 @@ class BestCheckpoint(ModelCheckpoint):
 
     def _kept_score(self) -> torch.Tensor | None:
         """The score in the file; None where it is missing, damaged or of another kind."""
+        if not os.path.lexists(self._path):
+            return None
         try:
             content = read_checkpoint(self._path)
-        except CheckpointError:
+        except CheckpointError as error:
+            self._damage = str(error)
             return None
         state = content.get("callbacks", {}).get(self.state_key, {})
         score = state.get(_SCORE)

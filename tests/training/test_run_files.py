@@ -15,6 +15,7 @@ from storage.lock import SegmentLock
 from tests.training.tiny import ROUND, longer, run, tiny_config
 from training import evaluation
 from training.checkpoint import read_checkpoint
+from training.checkpoint_io import AtomicCheckpointIO
 from training.config import LoggingConfig
 from training.evaluation import Episode
 
@@ -68,6 +69,32 @@ def test_the_best_policy_outlives_a_return_to_an_older_checkpoint(tmp_path, retu
     best = read_checkpoint(tmp_path / "checkpoints" / "best.ckpt")
     (score,) = (state["score"] for state in best["callbacks"].values() if "score" in state)
     assert float(score) == 50.0
+
+
+def test_a_kill_behind_the_last_checkpoint_has_left_the_best_one(tmp_path, returns, monkeypatch):
+    """Both are due in one round; who goes on from the last never plays that evaluation again."""
+    saved = []
+    save = AtomicCheckpointIO.save_checkpoint
+
+    def kept(self, checkpoint, path, storage_options=None):
+        saved.append(Path(path).name)
+        save(self, checkpoint, path)
+
+    monkeypatch.setattr(AtomicCheckpointIO, "save_checkpoint", kept)
+    run(tiny_config(rounds=8, evaluate_every=4 * ROUND, checkpoint_rounds=4), tmp_path)
+    assert saved[-2:] == ["best.ckpt", "last.ckpt"]
+
+
+def test_a_damaged_best_policy_is_kept_and_said(tmp_path, returns):
+    config = tiny_config(rounds=8, evaluate_every=4 * ROUND, checkpoint_rounds=4)
+    run(config, tmp_path)
+    best = tmp_path / "checkpoints/best.ckpt"
+    data = best.read_bytes()[:-100]
+    best.write_bytes(data)
+    with pytest.warns(UserWarning, match=r"best\.ckpt cannot be read.*kept as best\.damaged"):
+        run(longer(config, 12), tmp_path, resume=True)
+    assert best.with_name("best.damaged").read_bytes() == data
+    assert _steps(best) == 12 * ROUND
 
 
 def test_without_evaluation_or_with_other_intervals_nothing_is_warned_of(tmp_path, returns):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import os
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 from pipeline.quoting import quote
 from pipeline.run_folder import RunFolder
 from storage.errors import CheckpointError, ConfigError
+from training.setting_aside import free_name
 
 if TYPE_CHECKING:
     from training.config import RunConfig
 
-__all__ = ["Resumption", "check_changes", "check_settings", "resumption", "set_aside"]
+__all__ = ["Resumption", "check_changes", "check_settings", "resumption"]
 
 _CHANGEABLE: Final = (
     "loop.steps",
@@ -57,7 +58,7 @@ def resumption(folder: RunFolder) -> Resumption:
     from training.checkpoint import read_checkpoint
 
     last, previous = folder.last_checkpoint, folder.previous_checkpoint
-    if not last.exists() and not previous.exists():
+    if not os.path.lexists(last) and not os.path.lexists(previous):
         raise _no_checkpoint(folder)
     try:
         return Resumption(last, read_checkpoint(last))
@@ -66,21 +67,18 @@ def resumption(folder: RunFolder) -> Resumption:
             raise CheckpointError(f"{error}. {_other_ways(folder)}") from error
         reason = str(error)
     try:
-        found = Resumption(previous, read_checkpoint(previous), last if last.exists() else None)
+        found = Resumption(
+            previous, read_checkpoint(previous), last if os.path.lexists(last) else None
+        )
     except CheckpointError as error:
         raise CheckpointError(f"{reason}; and {error}. {_other_ways(folder)}") from error
-    aside = f"; {last} is kept as {_aside(last).name}" if found.damaged else ""
+    aside = f"; {last} is kept as {free_name(last).name}" if found.damaged else ""
     warnings.warn(
         f"{reason.partition('; use')[0].partition(': use')[0]}: going on from the one before it, "
         f"{previous}, at step {found.steps:,}{aside}",
         stacklevel=2,
     )
     return found
-
-
-def set_aside(path: Path) -> None:
-    """Gives a damaged checkpoint another name, so that a new one may take its place."""
-    path.rename(_aside(path))
 
 
 def check_changes(before: RunConfig, after: RunConfig) -> None:
@@ -144,12 +142,6 @@ def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _aside(path: Path) -> Path:
-    """A name beside `path` that is free: last.damaged, last.damaged.1 and so on."""
-    names = itertools.chain([".damaged"], (f".damaged.{number}" for number in itertools.count(1)))
-    return next(each for each in map(path.with_suffix, names) if not each.exists())
-
-
 def _no_checkpoint(folder: RunFolder) -> CheckpointError:
     runs = "" if folder.path.parent == Path("runs") else f" --runs={quote(folder.path.parent)}"
     remedy = (
@@ -163,6 +155,6 @@ def _no_checkpoint(folder: RunFolder) -> CheckpointError:
 
 
 def _other_ways(folder: RunFolder) -> str:
-    if folder.store.is_dir():
+    if folder.holds_steps():
         return f"Learn from its steps by --offline {quote(folder.store)}, under another --name"
     return "Start it again under another --name"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
@@ -28,6 +29,8 @@ _SECTIONS: Final = ("environment", "agent", "loop")
 """What every run's settings have; without them, defaults would stand for what was lost."""
 _BEFORE_STEPS: Final = ("store", "checkpoints", "overlays", "tensorboard")
 """Folders that a run makes before its first step, besides config.yaml."""
+_LEFTOVER: Final = re.compile(r"(config\.yaml|metrics\.csv)\.\d+\.\d+|\.store\.\d+\.creating")
+"""What a kill leaves of a file, or of a store, that was being made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,11 @@ class RunFolder:
         folder = cls(path)
         if folder.config.is_file():
             return folder
+        if folder.never_began():
+            raise ConfigError(
+                f"{path} is no run yet: it was stopped before it had written its config.yaml, and "
+                "took no step; start it again by the command that made it"
+            )
         siblings = [p.parent.name for p in path.parent.glob("*/config.yaml")]
         hint = nearest(path.name, siblings)
         known = f"; {path.parent} holds {', '.join(sorted(siblings))}" if siblings else ""
@@ -59,7 +67,7 @@ class RunFolder:
         if folder.last_checkpoint.is_file() or folder.previous_checkpoint.is_file():
             resume = f"`sharpwave train --resume {quote(path)}`"
             remedy = f"go on with it by {resume}, or choose another --name"
-        elif folder.store.is_dir():
+        elif folder.holds_steps():
             remedy = (
                 f"it has no checkpoint to go on from, but {folder.store} holds steps: learn from "
                 f"them by --offline {quote(folder.store)}, and choose another --name"
@@ -71,22 +79,28 @@ class RunFolder:
     def never_began(self) -> bool:
         """Whether the folder holds nothing but what a run leaves that took no step.
 
-        Such a run wrote no checkpoint and no metrics, and its store has no segment.
+        Such a run wrote no checkpoint and no metrics, and its store has no segment. What a kill
+        left half made is nothing, either.
         """
         if not self.path.is_dir():
             return False
-        names = {each.name for each in self.path.iterdir()}
-        if names - {self.config.name, *_BEFORE_STEPS}:
+        names = {each.name for each in self.path.iterdir()} - {self.config.name, *_BEFORE_STEPS}
+        if not all(map(_LEFTOVER.fullmatch, names)):
             return False
         if self.checkpoints.is_dir() and any(self.checkpoints.glob("*.ckpt")):
             return False
-        if not self.store.exists():
-            return True
+        return not self.holds_steps()
+
+    def holds_steps(self) -> bool:
+        """Whether there is a store with a segment, or a damaged one, which may have some."""
+        files = (each for each in self.store.rglob("*") if each.is_symlink() or not each.is_dir())
+        if not self.store.is_symlink() and next(files, None) is None:
+            return False
         try:
             with storage.open(self.store) as store:
-                return not store.segments
+                return bool(store.segments)
         except SharpwaveError:
-            return False
+            return True
 
     def held(self) -> AbstractContextManager[None]:
         """The folder, made where it is not there, and held against other processes.
@@ -103,8 +117,11 @@ class RunFolder:
     def clear(self) -> None:
         """Removes what a run left that never began; the folder must be held."""
         if self.never_began():
-            for name in _BEFORE_STEPS:
-                shutil.rmtree(self.path / name, ignore_errors=True)
+            for each in self.path.iterdir():
+                if each.is_dir() and not each.is_symlink():
+                    shutil.rmtree(each, ignore_errors=True)
+                elif each != self.config:
+                    each.unlink()
 
     def discard_empty(self) -> None:
         """Removes the folder where nothing was written into it."""

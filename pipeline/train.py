@@ -15,7 +15,7 @@ import storage
 from pipeline.curve import show_curve
 from pipeline.forecast import announce_run
 from pipeline.quoting import quote
-from pipeline.resumption import check_changes, check_settings, resumption, set_aside
+from pipeline.resumption import check_changes, check_settings, resumption
 from pipeline.run_folder import RunFolder
 from pipeline.settings import SettingsParser, split_words
 from pipeline.streams import complain
@@ -97,7 +97,7 @@ def train(run: Run) -> None:
             if run.checkpoint is None:
                 run.folder.clear()
             if run.damaged is not None:
-                set_aside(run.damaged)
+                _set_aside(run.damaged)
             print(f"{run.folder.path}: {config.environment.id}, {_budget(config)}")
             announce_run(config, spec, module, run.folder.path)
             _fit(trainer, module, data, run)
@@ -108,6 +108,22 @@ def train(run: Run) -> None:
     print(f"\n{_done(module)} in {_duration(counters.wall_time)}\n")
     if run.folder.store.is_dir():
         show_curve(run.folder)
+
+
+def _set_aside(damaged: Path) -> None:
+    """Renames a damaged checkpoint, unless another process has put a whole one there since."""
+    from training.checkpoint import read_checkpoint
+    from training.setting_aside import set_aside
+
+    try:
+        read_checkpoint(damaged)
+    except CheckpointError:
+        set_aside(damaged)
+        return
+    raise ConfigError(
+        f"another process has gone on with this run, and written {damaged} anew: give the same "
+        "command once more"
+    )
 
 
 def _announce_engine(trainer: Any) -> None:

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 import storage
-from pipeline.train import main
+from pipeline.train import _resumed_run, main, train
 from storage.errors import CheckpointError, ConfigError
 from tests.pipeline.conftest import run_in
 from training.checkpoint import read_checkpoint
@@ -72,6 +72,30 @@ def test_a_folder_in_place_of_the_last_checkpoint_is_set_aside(copy: Path) -> No
         main(["--resume", str(copy), MORE])
     assert last.is_file()
     assert (copy / "checkpoints/last.damaged").is_dir()
+
+
+def test_a_checkpoint_that_was_written_meanwhile_is_not_set_aside(copy: Path) -> None:
+    """Another process had gone on with the run between our look and our hold of the folder."""
+    last = copy / "checkpoints/last.ckpt"
+    whole = last.read_bytes()
+    flip(last)
+    with pytest.warns(UserWarning, match="going on from the one before"):
+        resumed = _resumed_run(copy, [MORE])
+    last.write_bytes(whole)
+    with pytest.raises(ConfigError, match="another process has gone on with this run"):
+        train(resumed)
+    assert last.read_bytes() == whole
+
+
+def test_a_file_in_place_of_tensorboards_folder_is_one_line_before_the_first_step(
+    copy: Path,
+) -> None:
+    before = (copy / "checkpoints/last.ckpt").read_bytes()
+    shutil.rmtree(copy / "tensorboard")
+    (copy / "tensorboard").write_text("mine")
+    with pytest.raises(ConfigError, match=r"tensorboard is a file, .*--logging\.tensorboard=false"):
+        main(["--resume", str(copy), MORE])
+    assert (copy / "checkpoints/last.ckpt").read_bytes() == before
 
 
 def test_two_damaged_checkpoints_are_both_named(copy: Path) -> None:

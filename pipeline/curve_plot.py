@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pipeline.learning_curve import LearningCurve
+from storage.errors import ConfigError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,6 +17,14 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_curve", "save_curve", "save_figure"]
 
+_UNWRITABLE: Final = {
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.EISDIR,
+    errno.ENOTDIR,
+    errno.ENOENT,
+}
 _BLUE: Final = "#2563a8"
 _ORANGE: Final = "#c8641e"
 _GREY: Final = "#6b7280"
@@ -70,8 +80,18 @@ def save_figure(path: Path, size: tuple[float, float] = (8.0, 5.6)) -> Iterator[
         for axes in figure.axes:
             axes.xaxis.set_major_formatter(EngFormatter(sep=""))
         staged = path.with_name(f".{path.name}.new")
-        figure.savefig(staged, format="png")
-    staged.replace(path)
+        try:
+            figure.savefig(staged, format="png")
+            staged.replace(path)
+        except OSError as error:
+            with suppress(OSError):
+                staged.unlink(missing_ok=True)
+            if error.errno not in _UNWRITABLE:
+                raise
+            raise ConfigError(
+                f"the picture {path} cannot be written: {error.strerror}; give another place by "
+                "`sharpwave curve --picture=PNG`"
+            ) from error
 
 
 def _draw_returns(axes: Axes, curve: LearningCurve, window: int) -> None:

@@ -31,6 +31,7 @@ def print_summary(summary: StoreSummary, console: Console) -> None:
         _print_overlay(overlay, console)
     used = [f"{name} {byte_text(size)}" for name, size in summary.disk_bytes.items()]
     _print_list("disk", used, console)
+    _print_line("not verified; `sharpwave verify` reads every byte", console)
 
 
 def byte_text(size: float) -> str:
@@ -135,7 +136,7 @@ def _segments(summary: StoreSummary) -> Table:
             s.lane,
             f"{s.steps:,}",
             f"{s.episodes:,}",
-            "sealed" if s.sealed else "open",
+            "sealed" if s.sealed else "unsealed",
             _minute(s.begun),
             _minute(s.last_episode),
         )

@@ -65,7 +65,8 @@ def migrate(
     ReadOnlyStoreError, DiskFullError; the store is then as it was.
     """
     root = Path(path).resolve()
-    if not os.path.lexists(_new(root)) and _version_or_none(root) == version:
+    left = os.path.lexists(_new(root)) or os.path.lexists(_lock_path(root))
+    if not left and _version_or_none(root) == version:
         return None  # without a lock, which needs a folder that may be written
     if os.path.ismount(root):
         raise ConfigError(
@@ -139,7 +140,7 @@ def _alone(root: Path) -> Iterator[None]:
     """Keep other migrations of the same store out, until the end of this process at the latest."""
     if not root.parent.is_dir():
         raise StoreNotFoundError(f"{root} is no Sharpwave store: there is no {root.parent}")
-    path = root.with_name(f".{root.name}.migrating.lock")
+    path = _lock_path(root)
     try:
         descriptor = open_regular(path, os.O_RDWR | os.O_CREAT)
     except OSError as error:
@@ -161,6 +162,10 @@ def _alone(root: Path) -> Iterator[None]:
             path.unlink()
     finally:
         os.close(descriptor)
+
+
+def _lock_path(root: Path) -> Path:
+    return root.with_name(f".{root.name}.migrating.lock")
 
 
 def _new(root: Path) -> Path:

@@ -54,6 +54,14 @@ def test_drawn_again(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (run / "curve.png").stat().st_size > 10_000
 
 
+def test_a_picture_that_cannot_be_written_names_the_option(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "curve.png").mkdir()
+    for picture in (tmp_path / "curve.png", tmp_path / "none" / "curve.png"):
+        with pytest.raises(ConfigError, match=r"curve\.png cannot be written: .* --picture=PNG"):
+            main([str(run), f"--picture={picture}"])
+    assert [each.name for each in tmp_path.iterdir()] == ["curve.png"]
+
+
 def test_what_is_no_run(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is no run"):
         main([str(tmp_path)])

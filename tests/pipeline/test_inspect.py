@@ -21,6 +21,7 @@ from pipeline.summary_table import byte_text
 from storage.errors import ConfigError, StoreNotFoundError
 from storage.replay.schemes.priority_settings import PRIORITY_PRESETS
 from tests.pipeline.conftest import Command, run_in, small
+from tests.storage.zoo import play, tiny_spec
 from training.checkpoint import read_checkpoint
 from training.config import EnvironmentConfig, ReplayConfig, RunConfig
 from training.config_file import save_config
@@ -268,7 +269,22 @@ def test_table_for_people(run: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "raw_action" in text
     assert "overlay main: of 1,100 steps of the whole store" in text
     assert "none has a priority" in text
+    assert "not verified; `sharpwave verify` reads every byte\n" in text
     assert "\x1b" not in text
+
+
+def test_a_segment_that_nobody_writes_is_not_called_open(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with storage.create(tmp_path / "s", tiny_spec()) as store, store.writer() as writer:
+        play(writer, 0, 0)
+    main([str(tmp_path / "s")])
+    (row,) = [line for line in capsys.readouterr().out.splitlines() if "unsealed" in line]
+    assert row.split()[0] == "000000"
+    main([str(tmp_path / "s"), "--json"])
+    told = capsys.readouterr().out
+    assert "not verified" not in told
+    assert json.loads(told)["segments"][0]["sealed"] is False
 
 
 @pytest.mark.parametrize("width", [80, 100])

@@ -22,6 +22,13 @@ def test_a_store_of_this_release_has_nothing_to_migrate(store: Path, capsys) -> 
     assert os.listdir(store.parent) == ["store"]
 
 
+def test_where_nothing_is_to_do_nothing_is_written(store: Path) -> None:
+    """A lock file beside the store needs a folder that may be written."""
+    os.utime(store.parent, ns=(0, 0))
+    assert main(["migrate", str(store)]) == 0
+    assert store.parent.stat().st_mtime_ns == 0
+
+
 def test_what_cannot_be_migrated_is_told_in_one_line(store: Path, tmp_path: Path, capsys) -> None:
     to_version_0(store)
     for path, words in ((store, "no way from 0 to 1"), (tmp_path / "none", "no Sharpwave store")):

@@ -19,7 +19,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def copy_store(root: Path, new: Path, tell: Callable[[int, int], None]) -> None:
-    """Copy a store's folders and files, but link the columns' files.
+    """Copy a store's folders and files, but link the columns' files, and locks.
 
     ``tell`` gets how many of them are done, and how many there are. CorruptStoreError for a link,
     or anything else that is no file or folder.
@@ -46,7 +46,7 @@ def _entries(root: Path) -> Iterator[Path]:
 
 
 def _copy_file(source: Path, target: Path) -> None:
-    if source.name.startswith("c.0"):
+    if source.name.startswith("c.0") or source.suffix == ".lock":  # which name themselves
         try:
             os.link(source, target, follow_symlinks=False)
             return

@@ -26,6 +26,7 @@ from storage.migration import migrate, older_version, stored_version
 from storage.salvage import salvage
 from storage.writer import Writer
 from tests.storage.made_up_version import STEPS, from_0_to_1, to_version_0
+from tests.storage.test_salvage import die
 from tests.storage.zoo import check_tiny, f4_spec, play, tiny_spec, write_f4_episode
 
 CAP = 256
@@ -255,11 +256,10 @@ def test_an_open_episode_is_salvaged_after_the_migration(tmp_path: Path) -> None
     writer = store.writer(run="f4")
     for name in "AD":
         write_f4_episode(writer, name)
-    shutil.copytree(store.path, tmp_path / "died")
-    writer.close()
-    to_version_0(tmp_path / "died")
-    migrate(tmp_path / "died", steps=STEPS)
-    again = storage.open(tmp_path / "died", mode="r+")
+    die(writer)
+    to_version_0(store.path)
+    migrate(store.path, steps=STEPS)
+    again = storage.open(store.path, mode="r+")
     salvage(again)
     again.refresh()
     assert [(e.record.length, e.record.ending.name) for e in again.iterate_episodes()] == [

@@ -13,7 +13,9 @@ import storage
 import training
 from pipeline.collect import main as collect
 from pipeline.curve import main as curve
+from storage.orphans import rewind
 from storage.writer_settings import default_row_budget
+from tests.storage.zoo import play, tiny_spec
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("docs/python.md", "docs/replay.md")
@@ -105,8 +107,30 @@ def test_the_pages_of_examples(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(example.parents[1])
-    run_block(page, number)
-    assert capsys.readouterr().out
+    makes = re.search(r"storage\.create|training\.build", blocks(page)[number])
+    for _ in range(2 if makes else 1):  # what makes a store or a run can be run again
+        run_block(page, number)
+        assert capsys.readouterr().out
+
+
+def test_what_was_set_aside_is_read_as_the_page_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = storage.create(tmp_path / "hopper.store", tiny_spec())
+    with made.writer(run="own", row_budget=10, capacity=256) as writer:
+        play(writer, 0, 0)
+        play(writer, 0, 1)
+        position = writer.position()
+        later = [play(writer, 0, episode).episode_return for episode in range(2, 6)]
+    made.refresh()
+    rewind(made, position, "own")
+    made.close()
+    monkeypatch.chdir(tmp_path)
+    run_block("docs/durability.md", 0)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("000000.000 rows from 9")
+    assert any(" episodes " in line for line in lines)
+    assert sum(float(line.split()[-1]) for line in lines) == pytest.approx(sum(later))
 
 
 def test_the_format_page_s_reader_reads_every_column(folder: Path) -> None:

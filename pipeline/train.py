@@ -22,6 +22,7 @@ from pipeline.streams import complain
 from storage.errors import CheckpointError, ConfigError, NonFiniteError
 
 if TYPE_CHECKING:
+    from pipeline.interruption import RoundEndStop
     from training.agent import ReplayAgent
     from training.config import RunConfig
 
@@ -83,6 +84,14 @@ def train(run: Run) -> None:
 
     Raises `KeyboardInterrupt` that says what is kept when the user stops it.
     """
+    from pipeline.interruption import RoundEndStop
+
+    stop = RoundEndStop()
+    with stop.starting():
+        _train(run, stop)
+
+
+def _train(run: Run, stop: RoundEndStop) -> None:
     from training.preflight import check_run
 
     config, spec = check_run(run.config)
@@ -90,8 +99,7 @@ def train(run: Run) -> None:
 
     module, data = training.build(config, run.folder.path)
     trainer = training.trainer(config, run.folder.path)
-    if config.agent.engine == "auto":
-        _announce_engine(trainer)
+    _add_lines(trainer, run)
     with run.folder.held():
         try:
             if run.checkpoint is None:
@@ -100,7 +108,9 @@ def train(run: Run) -> None:
                 _set_aside(run.damaged)
             print(f"{run.folder.path}: {config.environment.id}, {_budget(config)}")
             announce_run(config, spec, module, run.folder.path)
-            _fit(trainer, module, data, run)
+            if stop.asked:
+                raise KeyboardInterrupt(_kept(run.folder, module, at_round_end=True))
+            _fit(trainer, module, data, run, stop)
         finally:
             run.folder.discard_empty()
     _check_stored(config, run.folder)
@@ -126,11 +136,15 @@ def _set_aside(damaged: Path) -> None:
     )
 
 
-def _announce_engine(trainer: Any) -> None:
-    """Has the trainer say which engine was chosen."""
+def _add_lines(trainer: Any, run: Run) -> None:
+    """Has the trainer say where it goes on, and which engine was chosen."""
     from pipeline.engine_line import EngineLine
+    from pipeline.going_on_line import GoingOnLine
 
-    trainer.callbacks.append(EngineLine())
+    if run.checkpoint is not None:
+        trainer.callbacks.append(GoingOnLine())
+    if run.config.agent.engine == "auto":
+        trainer.callbacks.append(EngineLine())
 
 
 def _check_stored(config: RunConfig, folder: RunFolder) -> None:
@@ -145,14 +159,11 @@ def _check_stored(config: RunConfig, folder: RunFolder) -> None:
             )
 
 
-def _fit(trainer: Any, module: ReplayAgent, data: Any, run: Run) -> None:
+def _fit(trainer: Any, module: ReplayAgent, data: Any, run: Run, stop: RoundEndStop) -> None:
     """Trains; raises `KeyboardInterrupt` that says what is kept, and says so at errors.
 
     Raises `SystemExit` with 143 where the run was asked to terminate.
     """
-    from pipeline.interruption import RoundEndStop
-
-    stop = RoundEndStop()
     trainer.callbacks.insert(0, stop)
     try:
         trainer.fit(module, data, ckpt_path=run.checkpoint, weights_only=True)
@@ -160,11 +171,14 @@ def _fit(trainer: Any, module: ReplayAgent, data: Any, run: Run) -> None:
         if not trainer.interrupted:
             raise
     except Exception:
-        if module.steps > _resumed_steps(run.folder):
-            kept = _kept(run.folder, module, at_round_end=False)
-            print(f"sharpwave: {kept}", file=sys.stderr)
-        raise
-    stopped = stop.signal is not None and not module.finished
+        if not stop.at_once:  # libraries make errors of their own of an interrupt
+            if module.steps > _resumed_steps(run.folder):
+                kept = _kept(run.folder, module, at_round_end=False)
+                print(f"sharpwave: {kept}", file=sys.stderr)
+            raise
+    finally:
+        stop.give_back()  # Lightning has set what it had found
+    stopped = stop.asked and not module.finished
     if not trainer.interrupted and not stopped:
         return
     kept = _kept(run.folder, module, at_round_end=not trainer.interrupted)

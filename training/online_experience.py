@@ -31,6 +31,8 @@ class OnlineExperience(Experience):
 
     store: storage.Store
     collector: Collector
+    steps_set_aside: int = 0
+    """Steps of finished episodes after the checkpoint, which going on took out of the store."""
 
     def __init__(self, config: RunConfig, run_dir: Path, make_lanes: Callable[[], Lanes]) -> None:
         super().__init__(config, run_dir)
@@ -51,7 +53,10 @@ class OnlineExperience(Experience):
             self.store = enter(storage.open(self.store_path, mode="r+"))
             check_store(self.store, state)
             position = storage.StorePosition.from_json(state["position"])
+            before = self.store.n_steps
             storage.rewind(self.store, position, config.name)
+            opened = sum(lane.open.steps for lane in position.lanes if lane.open is not None)
+            self.steps_set_aside = max(0, before - self.store.n_steps - opened)
         else:
             self.store = enter(self._new_store(agent))
         self._writer = enter(

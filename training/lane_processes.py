@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import signal
+import sys
 import time
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from training.environment_contract import fault, process_fault
+from training.quiet import quiet_workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +46,36 @@ class Undisturbed:
         """The environment."""
         if os.getpid() != self.owner:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
+            sys.stderr = _WhileParented(sys.stderr)
         return self.make()
+
+
+class _WhileParented(io.TextIOBase):
+    """Standard error of a lane's process, which says nothing more once its parent is gone.
+
+    A killed parent leaves broken pipes, which gymnasium's loop and then multiprocessing word by
+    tracebacks. The process ends all the same.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._parent = os.getppid()
+
+    def write(self, text: str) -> int:
+        """Writes, or drops the text."""
+        return self._stream.write(text) if os.getppid() == self._parent else len(text)
+
+    def flush(self) -> None:
+        """Flushes."""
+        self._stream.flush()
+
+    def fileno(self) -> int:
+        """The descriptor below."""
+        return self._stream.fileno()
+
+    def isatty(self) -> bool:
+        """Whether it is a terminal."""
+        return self._stream.isatty()
 
 
 class LaneProcesses:
@@ -58,6 +90,8 @@ class LaneProcesses:
         self._env = env
         forked = hasattr(env, "parent_pipes")
         self._processes: list[BaseProcess] = list(env.processes) if forked else []
+        if forked:
+            quiet_workers()
 
     def ask(self, call: str, lane: int | None, function: Callable[[], Any]) -> Any:
         """What ``function``, a call of the environment, gives.

@@ -10,7 +10,7 @@ import logging
 import sys
 import warnings
 
-__all__ = ["quiet_lightning", "quiet_mujoco"]
+__all__ = ["quiet_lightning", "quiet_mujoco", "quiet_workers"]
 
 _log = logging.getLogger("sharpwave.mujoco")
 
@@ -43,6 +43,14 @@ _LIGHTNING_INFOS = (
     "You are using the plain ModelCheckpoint callback",
     "Loading `train_dataloader` to estimate",
     "Detected KeyboardInterrupt, attempting graceful shutdown",
+    "[rank: 0] Received SIGTERM",
+)
+
+
+_LIGHTNING_LOGGERS = (
+    "lightning.pytorch.utilities.rank_zero",
+    "lightning.fabric.utilities.rank_zero",
+    "lightning.pytorch.trainer.connectors.signal_connector",
 )
 
 
@@ -61,10 +69,16 @@ def quiet_lightning() -> None:
     """Drops Lightning's hints about loaders, accelerators and manual optimization."""
     for pattern in _LIGHTNING_WARNINGS:
         warnings.filterwarnings("ignore", message=pattern)
-    for name in ("lightning.pytorch.utilities.rank_zero", "lightning.fabric.utilities.rank_zero"):
+    for name in _LIGHTNING_LOGGERS:
         logger = logging.getLogger(name)
         if _DROP_INFOS not in logger.filters:
             logger.addFilter(_DROP_INFOS)
+
+
+def quiet_workers() -> None:
+    """Drops what gymnasium says, in colours, of a lane's error, which is raised anyway."""
+    warnings.filterwarnings("ignore", message=r"(?s).*ERROR: (Received the following error from )")
+    warnings.filterwarnings("ignore", message=r"(?s).*ERROR: (Traceback|Raising the last exc)")
 
 
 def quiet_mujoco() -> None:

@@ -72,7 +72,7 @@ def _running(pids: list[int]) -> list[int]:
     return [pid for pid in pids if Path(f"/proc/{pid}").exists()]
 
 
-@pytest.mark.filterwarnings("ignore:.*ERROR")
+@pytest.mark.filterwarnings("error:.*ERROR")
 @pytest.mark.parametrize(
     ("failure", "message"),
     [
@@ -189,3 +189,30 @@ def test_ctrl_c_leaves_neither_processes_nor_halves_of_episodes(tmp_path, makers
         for episode in opened.iterate_episodes():
             steps = np.asarray(episode.observation)[:, 1]
             assert steps.tolist() == list(range(len(steps)))
+
+
+def test_lanes_whose_parent_was_killed_leave_without_a_word(tmp_path):
+    said = tmp_path / "said"
+    with said.open("wb") as errors:
+        child = subprocess.Popen(
+            [sys.executable, "-c", _RUN, str(tmp_path / "s"), "undisturbed"],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+        )
+        pids = list(map(int, child.stdout.readline().split()))
+        time.sleep(0.2)
+        child.kill()
+        child.wait()
+    deadline = time.monotonic() + 20
+    while any(_alive(pid) for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not [pid for pid in pids if _alive(pid)]
+    assert said.read_text() == ""
+
+
+def _alive(pid):
+    """Whether it runs; nobody may be there to reap an orphan."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,7 +41,23 @@ def main(arguments: Sequence[str]) -> int:
         print(json.dumps(report.to_json(), indent=2))
     else:
         print("\n".join(_lines(report)))
+    if report.episodes_lost or report.segments_of_unknown_length:
+        _warn_of_checkpoints(report)
     return 0
+
+
+def _warn_of_checkpoints(report: RepairReport) -> None:
+    """A run whose own store this is may not resume: its checkpoints name what they drew from."""
+    run = report.path.parent
+    if next(run.glob("checkpoints/*.ckpt"), None) is None:
+        return
+    taken = "would be" if report.dry_run else "were"
+    print(
+        f"warning: checkpoints of {run} may name episodes that {taken} taken out: the run may then "
+        f"not resume; learn from what is left by `sharpwave train --offline {quote(report.path)} "
+        "--name=NAME`",
+        file=sys.stderr,
+    )
 
 
 def _lines(report: RepairReport) -> Iterator[str]:
@@ -49,9 +66,20 @@ def _lines(report: RepairReport) -> Iterator[str]:
         return
     for action in report.actions:
         yield str(action)
-    lost = f"{counted(report.episodes_lost, 'episode')} taken out"
+    lost = ", ".join(_losses(report))
     if report.dry_run:
         yield f"{lost}, if you run `sharpwave repair {quote(report.path)}`; nothing was changed"
         return
     kept = f"; old bytes are in {', '.join(report.quarantined)}" if report.quarantined else ""
     yield f"{lost}{kept}"
+
+
+def _losses(report: RepairReport) -> Iterator[str]:
+    aside, unknown = report.episodes_set_aside, report.segments_of_unknown_length
+    taken_out = report.episodes_lost - aside
+    if taken_out or not (aside or unknown):
+        yield f"{counted(taken_out, 'episode')} taken out"
+    if aside:
+        yield f"{counted(aside, 'episode')} set aside"
+    if unknown:
+        yield f"nobody knows how many episodes of {counted(unknown, 'segment')} set aside"

@@ -31,7 +31,8 @@ def main(arguments: Sequence[str]) -> int:
     parser = VerbParser(
         "verify",
         "Reads every byte of a store that counts and says what is damaged, also while it is being "
-        "written. Changes nothing. Exit code 0: sound, 1: damaged, 2: no store there.",
+        "written. Changes nothing. Exit code 0: sound, 1: damaged, 2: no store there, or parts of "
+        "it cannot be read and nothing else is damaged.",
     )
     parser.add_argument("store", metavar="STORE", type=Path, help="a store, or a run's folder")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead")
@@ -52,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
         print(json.dumps(report.to_json(), indent=2))
     else:
         print("\n".join(_lines(report)))
-    return 0 if report.sound else 1
+    return 0 if report.sound else 1 if report.damaged else 2
 
 
 def add_workers(parser: argparse.ArgumentParser) -> None:
@@ -130,5 +131,8 @@ def _summary(report: Report) -> str:
     counts = ", ".join(counted(len(found), name) for name, found in faults if found)
     if report.sound:
         return f"{checked}; sound{f' ({counts})' if counts else ''}"
+    if not report.judged:
+        state = "damaged, and not all could be judged" if report.damaged else "not all was judged"
+        return f"{checked}; {state} ({counts})"
     command = f"`sharpwave repair {quote(report.path)} --dry-run`"
     return f"{checked}; damaged ({counts}); {command} tells what a repair would do"

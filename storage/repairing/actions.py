@@ -24,6 +24,8 @@ class Action:
     what: str
     ordinals: tuple[int, ...] = ()
     """Episodes that count for nobody afterwards."""
+    episodes: int | None = 0
+    """How many those are, or were; None where nobody knows."""
     files: tuple[str, ...] = ()
     """Files that are written anew or moved, relative to the store."""
 
@@ -34,6 +36,7 @@ class Action:
             "segment": None if self.segment is None else segment_name(self.segment),
             "what": self.what,
             "ordinals": list(self.ordinals),
+            "episodes": self.episodes,
             "files": list(self.files),
         }
 
@@ -54,8 +57,18 @@ class RepairReport:
 
     @property
     def episodes_lost(self) -> int:
-        """Episodes that were taken out."""
-        return sum(len(action.ordinals) for action in self.actions)
+        """Episodes that were taken out, or set aside with their segments, as far as is known."""
+        return sum(action.episodes or 0 for action in self.actions)
+
+    @property
+    def episodes_set_aside(self) -> int:
+        """Those of them whose segments were set aside, as far as is known."""
+        return sum(action.episodes or 0 for action in self.actions if action.kind == "set-aside")
+
+    @property
+    def segments_of_unknown_length(self) -> int:
+        """Segments set aside of which nobody knows how many episodes they had."""
+        return sum(action.episodes is None for action in self.actions)
 
     def to_json(self) -> dict[str, Any]:
         """The whole report as JSON values."""
@@ -63,6 +76,8 @@ class RepairReport:
             "path": str(self.path),
             "dry_run": self.dry_run,
             "episodes_lost": self.episodes_lost,
+            "episodes_set_aside": self.episodes_set_aside,
+            "segments_of_unknown_length": self.segments_of_unknown_length,
             "quarantined": list(self.quarantined),
             "actions": [action.to_json() for action in self.actions],
         }

@@ -8,6 +8,7 @@ against the records around it, and against the rows, whose checksums it holds.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 
 from storage.checksum import crc32c
@@ -20,6 +21,8 @@ __all__ = ["corrected_log"]
 _FIXED = 24
 """Bytes of a header before its text, its size among them."""
 _LONGEST = 2**20
+_MOST = 1000
+"""Records that are tried: where more are wrong, it was no bit that flipped."""
 
 
 def corrected_log(data: bytes, path: Path) -> bytes:
@@ -31,9 +34,9 @@ def corrected_log(data: bytes, path: Path) -> bytes:
         return data
     slots, whole = good_records(data[size:], len(header.columns))
     parts = [slot.tobytes() for slot in slots]
-    for place, is_whole in enumerate(whole):
-        if not is_whole:
-            parts[place] = _corrected(parts[place], _is_record)
+    wrong = (place for place, is_whole in enumerate(whole) if not is_whole and any(parts[place]))
+    for place in islice(wrong, _MOST):
+        parts[place] = _corrected(parts[place], _is_record)
     return data[:size] + b"".join(parts) + data[size + slots.nbytes :]
 
 

@@ -14,7 +14,7 @@ __all__ = ["SegmentPlan", "needs_log", "plan_segment"]
 _HOPELESS = frozenset(
     {"log-unreadable", "log-foreign", "segment-without-log", "log-without-segment"}
 )
-_LOG = frozenset({"log-record", "log-order", "torn-tail"})
+_LOG = frozenset({"log-record", "log-order", "log-too-long", "torn-tail"})
 _FILES = frozenset({"missing-column", "short-column", "unreadable-column"})
 _DERIVED = frozenset(
     {"shard-index", "group-metadata", "array-metadata", "episode-table", "open-note", "void-rows"}
@@ -39,6 +39,8 @@ class SegmentPlan:
     corrected: bytes | None = field(default=None, repr=False)
     """The log with its flipped bits put right, which is what is mended then."""
     why: tuple[str, ...] = field(default=(), compare=False)
+    episodes: int | None = None
+    """Episodes that the segment has; None where nobody knows."""
 
     @property
     def rewrites_log(self) -> bool:
@@ -54,17 +56,20 @@ class SegmentPlan:
         """The plan in words."""
         if self.set_aside:
             what = f"move all of it to quarantine/{segment_name(self.segment)}.*"
-            return [Action("set-aside", self.segment, what, tuple(sorted(self.damaged)))]
+            what += f" ({self._episode_words()})"
+            ordinals = tuple(sorted(self.damaged))
+            return [Action("set-aside", self.segment, what, ordinals, episodes=self.episodes)]
         told = []
         if self.corrected is not None:
             what = "turn flipped bits of its log back, as the checksums there tell"
             told.append(Action("correct-log", self.segment, what))
         if self.damaged or self.kinds & {"log-record", "log-order"}:
-            told.append(
-                Action("void", self.segment, self._void_words(), tuple(sorted(self.damaged)))
-            )
+            ordinals, what = tuple(sorted(self.damaged)), self._void_words()
+            told.append(Action("void", self.segment, what, ordinals, episodes=len(ordinals)))
         if "torn-tail" in self.kinds:
             told.append(Action("cut-tail", self.segment, "cut the unfinished record off its log"))
+        if "log-too-long" in self.kinds:
+            told.append(Action("cut-tail", self.segment, "cut off its log what none can hold"))
         if self.files:
             count = f"{len(self.files)} file{'s' * (len(self.files) > 1)}"
             what = f"derive {count} again: {', '.join(self.files[:3])}"
@@ -78,13 +83,21 @@ class SegmentPlan:
             told.append(Action("drop-overlay", self.segment, what))
         return told
 
+    def _episode_words(self) -> str:
+        if self.episodes is None:
+            return "nobody knows how many episodes"
+        return f"{self.episodes:,} episode{'s' * (self.episodes != 1)}"
+
     def _void_words(self) -> str:
         parts = []
         if self.damaged:
             shown = ", ".join(str(ordinal) for ordinal in sorted(self.damaged)[:5])
             more = ", …" * (len(self.damaged) > 5)
             count = f"{len(self.damaged):,} damaged episode{'s' * (len(self.damaged) > 1)}"
-            parts.append(f"take {count} out ({shown}{more})")
+            if len(self.damaged) == self.episodes and self.episodes > 1:
+                parts.append(f"take all {self.episodes:,} episodes out")
+            else:
+                parts.append(f"take {count} out ({shown}{more})")
         if self.kinds & {"log-record", "log-order"}:
             parts.append("take out episodes whose record is lost")
         return ", and ".join(parts)
@@ -111,7 +124,7 @@ def plan_segment(
         ordinal for each in found if each.severity == "error" for ordinal in each.ordinals
     )
     if kinds & _HOPELESS or _is_spent(check, damaged, kinds):
-        return SegmentPlan(check.segment, True, damaged, why=why)
+        return SegmentPlan(check.segment, True, damaged, why=why, episodes=check.episodes)
     handled = kinds & (_LOG | _FILES | _DERIVED)
     overlays = _overlays(found)
     if not (damaged or handled or overlays or corrected is not None):
@@ -126,6 +139,7 @@ def plan_segment(
         overlays=overlays,
         corrected=corrected,
         why=why,
+        episodes=check.episodes,
     )
 
 

@@ -3,22 +3,45 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import stat
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from storage.atomic import disk_full_as_error
+from storage.checksum import crc32c
+from storage.description import LARGEST_METADATA
 from storage.layout import StorePaths, segment_name
 from storage.repairing.rows import RowBytes
 from storage.syncing import sync_path, sync_tree
+from storage.verification.regular_files import names_in, read_file
 
-__all__ = ["Kept", "Quarantine"]
+__all__ = ["Kept", "Quarantine", "whole_file"]
 
 NOTE = "note.json"
-Kept = Mapping[str, bytes | RowBytes]
-"""File names within the folder, and what they hold."""
+_FOLDER = 4096
+"""Bytes that a new folder may take."""
+Kept = Mapping[str, bytes | RowBytes | Path]
+"""File names within the folder, and what they hold: a path is linked there, not copied."""
+
+
+def whole_file(path: Path, root: Path, limit: int = LARGEST_METADATA) -> dict[str, Kept]:
+    """A file that is to be kept, by its key; one of more than ``limit`` bytes is linked.
+
+    Nothing where it cannot be read for good, or is not there.
+    """
+    name = path.relative_to(root).as_posix()
+    try:
+        status = path.lstat()
+        if stat.S_ISREG(status.st_mode) and status.st_size > limit:
+            return {f"link {name} {status.st_ino} {status.st_size}": {name: path}}
+        data = read_file(path, limit)
+    except OSError:
+        return {}
+    return {f"file {name} {crc32c(data):08x}": {name: data}}
 
 
 class Quarantine:
@@ -57,10 +80,13 @@ class Quarantine:
         return self._place(self._stage([], why, "moved"))
 
     def _notes(self) -> Iterator[tuple[Path, dict[str, Any]]]:
-        for folder in sorted(self._paths.quarantine.glob(f"{self._name}.*")):
+        for name in names_in(self._paths.quarantine):
+            folder = self._paths.quarantine / name
+            if not name.startswith(f"{self._name}."):
+                continue
             try:
-                note = json.loads((folder / NOTE).read_bytes())
-            except (OSError, ValueError):
+                note = json.loads(read_file(folder / NOTE))
+            except (OSError, ValueError, RecursionError):
                 continue
             if isinstance(note, dict):
                 yield folder, note
@@ -74,26 +100,31 @@ class Quarantine:
             "why": why,
             "keys": keys,
         }
-        with disk_full_as_error(staged, 0):
+        text = json.dumps(note, indent=2)
+        with disk_full_as_error(staged, len(text)):
             staged.mkdir()
-            (staged / NOTE).write_text(json.dumps(note, indent=2))
+            (staged / NOTE).write_text(text)
         return staged
 
     def _place(self, staged: Path) -> Path:
         sync_tree(staged)
         serial = 0
-        self._paths.quarantine.mkdir(exist_ok=True)
-        while (folder := self._paths.quarantine / f"{self._name}.{serial:03d}").exists():
-            serial += 1
-        staged.rename(folder)
+        with disk_full_as_error(self._paths.quarantine, _FOLDER):
+            self._paths.quarantine.mkdir(exist_ok=True)
+            while (folder := self._paths.quarantine / f"{self._name}.{serial:03d}").exists():
+                serial += 1
+            staged.rename(folder)
         sync_path(folder.parent)
         return folder
 
 
-def _write(path: Path, data: bytes | RowBytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with disk_full_as_error(path, 0):
+def _write(path: Path, data: bytes | RowBytes | Path) -> None:
+    size = data.size if isinstance(data, RowBytes) else _FOLDER
+    with disk_full_as_error(path, max(_FOLDER, len(data) if isinstance(data, bytes) else size)):
+        path.parent.mkdir(parents=True, exist_ok=True)
         if isinstance(data, RowBytes):
             data.write_to(path)
+        elif isinstance(data, Path):
+            os.link(data, path, follow_symlinks=False)
         else:
             path.write_bytes(data)

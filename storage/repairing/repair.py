@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
-from storage.errors import CorruptStoreError, ReadOnlyStoreError, SegmentLockedError
-from storage.layout import segment_name
-from storage.lock import SegmentLock
-from storage.overlay_lock import OverlayLock
-from storage.repairing.actions import RepairReport
-from storage.repairing.bit_correction import corrected_log
-from storage.repairing.plan import SegmentPlan, needs_log, plan_segment
+from storage.errors import CorruptStoreError, NotReadableError
+from storage.repairing.actions import Action, RepairReport
+from storage.repairing.claim import only_repair, segments_held
+from storage.repairing.plan import SegmentPlan
+from storage.repairing.planning import Progress, plan_segments
 from storage.repairing.segment_repair import mend_segment, move_overlays, set_segment_aside
-from storage.repairing.store_repair import mend_store, plan_store
-from storage.verification.findings import SegmentCheck
-from storage.verification.inventory import segments_of
-from storage.verification.regular_files import read_file
-from storage.verification.segment import check_segment
+from storage.repairing.store_repair import StorePlan, mend_store, plan_store
+from storage.repairing.writable import require_writable
+from storage.verification.findings import NOT_READABLE, Finding
+from storage.verification.inventory import hidden_folders, segments_of
+from storage.verification.overlays import check_overlays
+from storage.verification.regular_files import CannotJudgeError
 from storage.verification.store_facts import StoreFacts, examine_root
-from storage.verification.verify import check_segments
 
 __all__ = ["repair"]
 
@@ -34,111 +32,128 @@ def repair(
     *,
     dry_run: bool = False,
     workers: int | None = None,
-    progress: Callable[[int, int], object] | None = None,
+    progress: Progress | None = None,
 ) -> RepairReport:
     """Move what is damaged in the store at ``path`` to ``quarantine/``, so that the rest reads on.
 
     Nothing is deleted: damaged rows, replaced logs and metadata are copied to quarantine before
     they change. May be killed anywhere and run again. A store without damage is not touched. With
-    ``dry_run`` no byte changes, and the report says what would be done.
+    ``dry_run`` no byte changes, and the report says what would be done. What is found is looked at
+    again under the locks of all segments concerned, and that second look decides.
 
-    Raises StoreNotFoundError, FormatVersionError, SegmentLockedError while a live writer holds a
-    damaged segment, OverlayInUseError while a view writes a damaged overlay, CorruptStoreError
-    where neither copy of the root metadata is good, ReadOnlyStoreError, DiskFullError.
+    Raises StoreNotFoundError, FormatVersionError, SegmentLockedError while a live writer or another
+    repair holds a damaged segment, OverlayInUseError while a view writes a damaged overlay,
+    NotReadableError where nobody knows whether something is damaged, CorruptStoreError where
+    neither copy of the root metadata is good, ReadOnlyStoreError: all before anything is changed;
+    and DiskFullError.
     """
     root = Path(path).absolute()
-    files, found = examine_root(root)
-    facts = files.good.facts if files.good else None
-    if facts is None:
-        raise CorruptStoreError(
-            f"{root / 'steps.zarr' / 'zarr.json'} and its copy log/store.json are both damaged "
-            f"({found[0].what}), and nothing else tells the columns: restore one from a backup, or "
-            "from another store of the same environment and settings, with the store_uuid that "
-            "the files in log name"
-        )
-    store_plan = plan_store(facts, files)
-    segments = segments_of(facts.paths)
-    plans = _plans(facts, segments, workers, progress)
-    actions = [*store_plan.actions(), *(each for plan in plans for each in plan.actions())]
-    kept: list[str] = []
-    if actions and not dry_run:
-        _require_writable(facts)
-        kept += mend_store(facts, store_plan)
-        for _ in range(_ROUNDS):
+    try:
+        return _Repair(root, workers).run(dry_run, progress)
+    except CannotJudgeError as error:
+        raise _not_readable(root, str(error)) from error
+
+
+class _Repair:
+    def __init__(self, root: Path, workers: int | None) -> None:
+        self._root = root
+        self._workers = workers
+        self._kept: list[str] = []
+        self._actions: list[Action] = []
+
+    def run(self, dry_run: bool, progress: Progress | None) -> RepairReport:
+        """Look, and unless nothing is to be done, look again under locks and do it."""
+        facts, store_plan = self._examine()
+        plans = self._plan(facts, segments_of(facts.paths), progress)
+        if dry_run or not (plans or store_plan.documents):
+            self._tell(store_plan, plans)
+        else:
+            require_writable(facts.paths, plans)
+            with only_repair(facts.paths):
+                self._carry_out(facts, plans)
+        kept = tuple(dict.fromkeys(self._kept))
+        return RepairReport(self._root, tuple(self._actions), dry_run, kept)
+
+    def _examine(self) -> tuple[StoreFacts, StorePlan]:
+        """The root metadata and all that belongs to no segment, and what to do about it."""
+        root = self._root
+        files, found = examine_root(root)
+        _require_judged(root, found)
+        facts = files.good.facts if files.good else None
+        if facts is None:
+            raise CorruptStoreError(
+                f"{root / 'steps.zarr' / 'zarr.json'} and its copy log/store.json are both damaged "
+                f"({found[0].what}), and nothing else tells the columns: restore one from a backup,"
+                " or from another store of the same environment and settings, with the store_uuid "
+                "that the files in log name"
+            )
+        _require_judged(root, hidden_folders(facts.paths))
+        _require_judged(root, check_overlays(facts))
+        return facts, plan_store(facts, files)
+
+    def _plan(
+        self,
+        facts: StoreFacts,
+        segments: list[int],
+        progress: Progress | None = None,
+        *,
+        locked: bool = False,
+    ) -> list[SegmentPlan]:
+        found, plans = plan_segments(facts, segments, self._workers, progress, locked=locked)
+        _require_judged(self._root, found)
+        return plans
+
+    def _tell(self, store_plan: StorePlan, plans: list[SegmentPlan]) -> None:
+        self._actions += store_plan.actions()
+        self._actions += [action for plan in plans for action in plan.actions()]
+
+    def _carry_out(self, facts: StoreFacts, plans: list[SegmentPlan]) -> None:
+        for number in range(_ROUNDS):
+            store_plan, done = self._round(facts, plans)
+            if number == 0:
+                self._tell(store_plan, done)
+            plans = self._plan(facts, [plan.segment for plan in plans])
             if not plans:
-                break
-            kept += _carry_out(facts, plans)
-            plans = _plans(facts, [plan.segment for plan in plans], workers, None)
-        if plans:
-            raise CorruptStoreError(f"{root} is still damaged after a repair: {plans[0].why[0]}")
-    return RepairReport(root, tuple(actions), dry_run, tuple(dict.fromkeys(kept)))
+                return
+        raise CorruptStoreError(f"{self._root} is still damaged after a repair: {plans[0].why[0]}")
+
+    def _round(
+        self, facts: StoreFacts, plans: list[SegmentPlan]
+    ) -> tuple[StorePlan, list[SegmentPlan]]:
+        """Do what is still to be done once nobody else can change it; gives what that was."""
+        with segments_held(facts.paths, plans) as overlays:
+            now, store_plan = self._examine()
+            if now.uuid != facts.uuid:
+                raise CorruptStoreError(f"{self._root} was replaced meanwhile; repair it again")
+            segments = [plan.segment for plan in plans]
+            plans = [_within(plan, overlays) for plan in self._plan(facts, segments, locked=True)]
+            require_writable(facts.paths, plans)
+            self._kept += mend_store(facts, store_plan)
+            for plan in plans:
+                for step in _steps(plan):
+                    folder = step(facts, plan)
+                    if folder is not None:
+                        self._kept.append(folder.relative_to(self._root).as_posix())
+        return store_plan, plans
 
 
-def _plans(
-    facts: StoreFacts,
-    segments: list[int],
-    workers: int | None,
-    progress: Callable[[int, int], object] | None,
-) -> list[SegmentPlan]:
-    """What to do about each segment that something is to be done about."""
-    checks = check_segments(facts, segments, workers, progress=progress)
-    return [plan for check in checks if (plan := _plan(facts, check)) is not None]
+def _within(plan: SegmentPlan, overlays: frozenset[str]) -> SegmentPlan:
+    """The plan without overlays whose locks are not held: the next round takes them up."""
+    return replace(plan, overlays=tuple(name for name in plan.overlays if name in overlays))
 
 
-def _plan(facts: StoreFacts, check: SegmentCheck) -> SegmentPlan | None:
-    newer = [each for each in check.findings if each.kind == "log-version"]
-    if newer:
-        raise CorruptStoreError(newer[0].what)
-    if not check.live:
-        corrected = _corrected(facts, check.segment) if needs_log(check) else None
-        if corrected is None:
-            return plan_segment(check)
-        better = check_segment(facts, check.segment, log=corrected)
-        return plan_segment(better, corrected, also=check.findings)
-    if check.damaged:
-        raise SegmentLockedError(
-            f"a live writer holds segment {segment_name(check.segment)} of {facts.paths.root}, "
-            f"which is damaged ({next(e for e in check.findings if e.severity == 'error')}). Stop "
-            "the writer, then repair; nothing was changed"
-        )
-    return None
+def _require_judged(root: Path, found: Iterable[Finding]) -> None:
+    hidden = [each for each in found if each.kind == NOT_READABLE]
+    if hidden:
+        more = f", and {len(hidden) - 1:,} more" * (len(hidden) > 1)
+        raise _not_readable(root, f"{hidden[0].file}: {hidden[0].what}{more}")
 
 
-def _corrected(facts: StoreFacts, segment: int) -> bytes | None:
-    """The segment's log with flipped bits turned back; None where there are none such."""
-    path = facts.paths.log(segment)
-    try:
-        data = read_file(path)
-    except OSError:
-        return None
-    corrected = corrected_log(data, path)
-    return None if corrected == data else corrected
-
-
-def _require_writable(facts: StoreFacts) -> None:
-    paths = facts.paths
-    try:
-        for folder in paths.folders():
-            folder.mkdir(exist_ok=True)
-        denied = [folder for folder in paths.folders() if not os.access(folder, os.W_OK)]
-    except OSError:
-        denied = [paths.root]
-    if denied or os.statvfs(paths.root).f_flag & os.ST_RDONLY:
-        raise ReadOnlyStoreError(
-            f"cannot repair {paths.root}, for it cannot be written; copy it to where it can be"
-        )
-
-
-def _carry_out(facts: StoreFacts, plans: list[SegmentPlan]) -> list[str]:
-    """Do what is planned, holding the locks of all segments concerned."""
-    kept = []
-    with _locked(facts, plans):
-        for plan in plans:
-            for step in _steps(plan):
-                folder = step(facts, plan)
-                if folder is not None:
-                    kept.append(folder.relative_to(facts.paths.root).as_posix())
-    return kept
+def _not_readable(root: Path, what: str) -> NotReadableError:
+    return NotReadableError(
+        f"cannot repair {root}, for nobody knows whether what cannot be read is damaged ({what}). "
+        "Repair as the owner of the files, or lift the limit that was named"
+    )
 
 
 def _steps(plan: SegmentPlan) -> Iterator[Callable[[StoreFacts, SegmentPlan], Path | None]]:
@@ -149,16 +164,3 @@ def _steps(plan: SegmentPlan) -> Iterator[Callable[[StoreFacts, SegmentPlan], Pa
         yield mend_segment
     if plan.overlays:
         yield move_overlays
-
-
-@contextmanager
-def _locked(facts: StoreFacts, plans: list[SegmentPlan]) -> Iterator[None]:
-    """Hold the locks of segments and overlays; raises where somebody does, nothing changed."""
-    with ExitStack() as stack:
-        for plan in plans:
-            lock = SegmentLock.acquire(facts.paths, plan.segment)
-            stack.callback(lock.release)
-        for name in sorted({name for plan in plans for name in plan.overlays}):
-            overlay = OverlayLock(facts.paths.overlays / f"{name}.lock")
-            stack.callback(overlay.release)
-        yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from storage.checksum import extend_crc32c
 from storage.column_file import ColumnFile
-from storage.verification.regular_files import open_for_reading
+from storage.verification.regular_files import judging, open_for_reading
 
 __all__ = ["RowBytes"]
 
@@ -25,6 +26,11 @@ class RowBytes:
     first: int
     end: int
 
+    @property
+    def size(self) -> int:
+        """How many bytes."""
+        return (self.end - self.first) * self.file.column.row_bytes
+
     def checksum(self, before: int) -> int:
         """CRC32C of what ``before`` is the CRC32C of, and then these bytes."""
         for piece in self.pieces():
@@ -32,7 +38,7 @@ class RowBytes:
         return before
 
     def write_to(self, path: Path) -> None:
-        """Copy the bytes into a new file."""
+        """Copy the bytes into a new file; what cannot be read for good is zeros there."""
         with path.open("xb") as file:
             for piece in self.pieces():
                 file.write(piece)
@@ -49,7 +55,9 @@ class RowBytes:
         try:
             step = _PIECE * _PIECES_AT_ONCE
             for low in range(at, end, step):
-                yield _read(descriptor, low, min(step, end - low))
+                with judging(self.file.path):
+                    piece = _read(descriptor, low, min(step, end - low))
+                yield piece
         finally:
             os.close(descriptor)
 
@@ -64,7 +72,9 @@ def _read(descriptor: int, at: int, count: int) -> bytes:
     """The bytes, page by page where the device cannot give them all."""
     try:
         return os.pread(descriptor, count, at).ljust(count, b"\0")
-    except OSError:
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
         if count <= _PIECE:
             return bytes(count)
         parts = (min(_PIECE, count - low) for low in range(0, count, _PIECE))

@@ -15,23 +15,24 @@ from pathlib import Path
 
 import numpy as np
 
-from storage.atomic import write_atomic
+from storage.atomic import disk_full_as_error, write_atomic
 from storage.checksum import crc32c
 from storage.column_file import ColumnFile
 from storage.commit_log import CommitLog
 from storage.containment import open_regular
 from storage.episode_table import write_episode_table
-from storage.layout import INNER_ROWS, RowKind, align_up, data_offset
+from storage.layout import INNER_ROWS, RowKind, align_up
 from storage.open_episode import create_note
 from storage.repairing.mended_log import lost_rows, mended_log
 from storage.repairing.plan import SegmentPlan
-from storage.repairing.quarantine import Kept, Quarantine
+from storage.repairing.quarantine import Kept, Quarantine, whole_file
 from storage.repairing.rows import RowBytes
 from storage.segment import header_of
 from storage.segment_files import publish_arrays
 from storage.syncing import sync_path
-from storage.verification.raw_log import RawLog, parse_raw_log
-from storage.verification.regular_files import read_file
+from storage.verification.blocks import read_head
+from storage.verification.overlays import overlays_of
+from storage.verification.raw_log import RawLog, parse_raw_log, read_log_bytes
 from storage.verification.shard import shard_head
 from storage.verification.store_facts import StoreFacts
 
@@ -63,7 +64,7 @@ def move_overlays(facts: StoreFacts, plan: SegmentPlan) -> Path:
 
 
 def _overlays(facts: StoreFacts) -> list[Path]:
-    return sorted(facts.paths.overlays.glob("*.zarr"))
+    return overlays_of(facts)
 
 
 def _move(facts: StoreFacts, plan: SegmentPlan, sources: dict[str, Path]) -> Path:
@@ -89,8 +90,8 @@ class _Mending:
         self._paths = facts.paths
         self._folder = facts.paths.segment(plan.segment)
         path = facts.paths.log(plan.segment)
-        content = read_file(path) if plan.corrected is None else plan.corrected
-        self._log: RawLog = parse_raw_log(content, path)
+        content, excess = read_log_bytes(path) if plan.corrected is None else (plan.corrected, 0)
+        self._log: RawLog = parse_raw_log(content, excess, path)
         self._files = {
             column.name: ColumnFile(self._folder / column.name, column, self._log.header.capacity)
             for column in facts.schema.columns
@@ -124,7 +125,7 @@ class _Mending:
         """Everything that will change, by a key that tells it from anything else."""
         parts: dict[str, Kept] = {}
         if self._plan.rewrites_log:
-            self._add_file(parts, self._paths.log(self._plan.segment))
+            parts.update(whole_file(self._paths.log(self._plan.segment), self._paths.root, 2**26))
             self._add_file(parts, self._paths.episode_table(self._plan.segment))
         for name in self._plan.files:
             path = self._paths.root / name
@@ -143,25 +144,21 @@ class _Mending:
         return parts
 
     def _add_file(self, parts: dict[str, Kept], path: Path) -> None:
-        try:
-            data = read_file(path)
-        except OSError:
-            return  # nothing there to keep
-        self._add(parts, path.relative_to(self._paths.root).as_posix(), "file", data)
+        parts.update(whole_file(path, self._paths.root))
 
     def _add(self, parts: dict[str, Kept], name: str, part: str, data: bytes) -> None:
-        suffix = "" if part == "file" else f".{part}"
-        parts[f"{part} {name} {crc32c(data):08x}"] = {f"{name}{suffix}": data}
+        parts[f"{part} {name} {crc32c(data):08x}"] = {f"{name}.{part}": data}
 
     def _make_files_whole(self) -> None:
         """Every column is a file with its index, as long as its rows and those of their chunk."""
         rows = align_up(self._log.rows, INNER_ROWS)
         for file in self._files.values():
             self._clear(file.path.parent, stat.S_ISDIR)
-            file.path.parent.mkdir(exist_ok=True)
-            self._clear(file.path, stat.S_ISREG)
-            if not file.path.exists():
-                file.create()
+            with disk_full_as_error(file.path, file.offset):
+                file.path.parent.mkdir(exist_ok=True)
+                self._clear(file.path, stat.S_ISREG)
+                if not file.path.exists():
+                    file.create()
             _write_at(file.path, 0, shard_head(file.column, file.capacity))
             if self._log.rows:
                 file.allocate(rows)
@@ -197,13 +194,14 @@ class _Mending:
             table = paths.episode_table(plan.segment)
             write_episode_table(table, header_of(log), log.records, paths.staging)
         if "open-note" in plan.kinds:
-            create_note(paths.open_episode(plan.segment))
+            note = paths.open_episode(plan.segment)
+            note.unlink(missing_ok=True)  # perhaps quarantine has the same file by another name
+            create_note(note)
 
 
 def _head(path: Path, capacity: int) -> bytes:
     try:
-        with path.open("rb") as file:
-            return file.read(data_offset(capacity))
+        return read_head(path, capacity)
     except OSError:
         return b""
 

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from storage.atomic import write_atomic
-from storage.checksum import crc32c
+from storage.atomic import disk_full_as_error, write_atomic
 from storage.containment import require_inside
 from storage.repairing.actions import Action
-from storage.repairing.quarantine import Kept, Quarantine
+from storage.repairing.quarantine import Kept, Quarantine, whole_file
 from storage.root_metadata import root_document
 from storage.syncing import sync_path
 from storage.verification.overlays import check_overlays, overlay_document
-from storage.verification.regular_files import read_file
 from storage.verification.store_facts import RootFile, RootFiles, StoreFacts
 
 __all__ = ["StorePlan", "mend_store", "plan_store"]
@@ -74,16 +72,13 @@ def mend_store(facts: StoreFacts, plan: StorePlan) -> list[str]:
     root = facts.paths.root
     parts: dict[str, Kept] = {}
     for name in plan.documents:
-        try:
-            data = read_file(root / name)
-        except OSError:
-            continue  # nothing there to keep
-        parts[f"file {name} {crc32c(data):08x}"] = {name: data}
+        parts.update(whole_file(root / name, root))
     kept = Quarantine(facts.paths, None).keep(parts, list(plan.why))
     for name, document in plan.documents.items():
         path = root / name
         require_inside(root, path)
-        path.parent.mkdir(exist_ok=True)
+        with disk_full_as_error(path, len(document)):
+            path.parent.mkdir(exist_ok=True)
         write_atomic(path, document, facts.paths.staging)
         sync_path(path)
         sync_path(path.parent)

@@ -16,7 +16,7 @@ import numpy as np
 
 from storage.layout import data_offset
 from storage.schema import Column
-from storage.verification.regular_files import open_for_reading
+from storage.verification.regular_files import judging, open_for_reading
 
 __all__ = ["Block", "read_head", "row_blocks"]
 
@@ -42,12 +42,14 @@ class Block:
 
 def read_head(path: Path, capacity: int) -> bytes:
     """Everything before the rows; shorter where the file is. Raises OSError."""
-    with os.fdopen(open_for_reading(path), "rb") as file:
+    descriptor = open_for_reading(path)
+    with judging(path), os.fdopen(descriptor, "rb") as file:
         return file.read(data_offset(capacity))
 
 
 def row_blocks(path: Path, column: Column, capacity: int, rows: int) -> Iterator[Block]:
-    """The first ``rows`` rows, or as many as the file has. Raises OSError if it cannot be opened.
+    """The first ``rows`` rows, or as many as the file has. Raises OSError if it cannot be opened,
+    and CannotJudgeError wherever the file is not to blame.
 
     Where a block cannot be read, its rows come one by one, so that the fewest are lost.
     """
@@ -55,41 +57,40 @@ def row_blocks(path: Path, column: Column, capacity: int, rows: int) -> Iterator
     buffer = np.empty(step * column.row_bytes, np.uint8)
     descriptor = open_for_reading(path)
     try:
+        reader = _Reader(path, descriptor, column, data_offset(capacity))
         size = os.fstat(descriptor).st_size - data_offset(capacity)
         rows = min(rows, max(0, size) // column.row_bytes)
         for first in range(0, rows, step):
             count = min(step, rows - first)
             try:
-                yield _block(descriptor, buffer, column, capacity, first, count)
+                yield reader.block(buffer, first, count)
             except OSError:
                 for row in range(first, first + count):
-                    yield _row(descriptor, buffer, column, capacity, row)
+                    yield reader.row(buffer, row)
     finally:
         os.close(descriptor)
 
 
-def _block(
-    descriptor: int,
-    buffer: np.ndarray[Any, Any],
-    column: Column,
-    capacity: int,
-    first: int,
-    count: int,
-) -> Block:
-    taken = buffer[: count * column.row_bytes]
-    _fill(descriptor, memoryview(taken), data_offset(capacity) + first * column.row_bytes)  # type: ignore[arg-type]
-    return Block(first, taken.view(column.dtype).reshape((count, *column.shape)))
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    path: Path
+    descriptor: int
+    column: Column
+    offset: int
 
+    def block(self, buffer: np.ndarray[Any, Any], first: int, count: int) -> Block:
+        size = self.column.row_bytes
+        taken = buffer[: count * size]
+        with judging(self.path):
+            _fill(self.descriptor, memoryview(taken), self.offset + first * size)  # type: ignore[arg-type]
+        return Block(first, taken.view(self.column.dtype).reshape((count, *self.column.shape)))
 
-def _row(
-    descriptor: int, buffer: np.ndarray[Any, Any], column: Column, capacity: int, row: int
-) -> Block:
-    try:
-        return _block(descriptor, buffer, column, capacity, row, 1)
-    except OSError as error:
-        return Block(
-            row, np.zeros((1, *column.shape), column.dtype), error.strerror or "unreadable"
-        )
+    def row(self, buffer: np.ndarray[Any, Any], row: int) -> Block:
+        try:
+            return self.block(buffer, row, 1)
+        except OSError as error:
+            zeros = np.zeros((1, *self.column.shape), self.column.dtype)
+            return Block(row, zeros, error.strerror or "unreadable")
 
 
 def _fill(descriptor: int, buffer: memoryview, offset: int) -> None:

@@ -12,6 +12,8 @@ from storage.checksum import crc32c, extend_crc32c
 from storage.column_file import ColumnFile
 from storage.layout import INNER_ROWS, align_up
 from storage.verification.blocks import Block, read_head, row_blocks
+from storage.verification.fault_kinds import BAD_ROWS, SHORT_CHUNK
+from storage.verification.regular_files import judging
 from storage.verification.row_places import RowPlaces
 from storage.verification.rules import Rule
 from storage.verification.shard import shard_head
@@ -30,6 +32,8 @@ class ColumnFault:
     first: int = -1
     end: int = -1
     """Rows [first, end) reach from the first bad row to the last."""
+    remedy: str = ""
+    """Where it is another than that of the kind."""
 
     def add(self, episodes: Any, first: int, end: int) -> None:
         """More of it."""
@@ -57,7 +61,8 @@ def check_column(
     everyone = range(len(places))
     try:
         head = read_head(file.path, file.capacity)
-        size = file.path.stat().st_size
+        with judging(file.path):
+            size = file.path.stat().st_size
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         check.faults.append(ColumnFault("missing-column", "there is no such file", set(everyone)))
         return check
@@ -83,6 +88,7 @@ def _check_size(check: ColumnCheck, file: ColumnFile, places: RowPlaces, size: i
     lost = [e for e in range(len(places)) if places.closings[e] >= there]
     what = f"it was cut: {size:,} bytes are there, its rows take {needed:,}"
     fault = ColumnFault("short-column", what, set(lost))
+    fault.remedy = "" if lost else SHORT_CHUNK
     if lost:
         fault.first, fault.end = there, places.rows
     check.faults.append(fault)
@@ -109,6 +115,7 @@ class _Scan:
         """Rows of each episode that were read."""
         self._broken = [ColumnFault(rule.kind, rule.what) for rule in rules]
         self._unreadable = ColumnFault("unreadable-column", "rows cannot be read")
+        self._unreadable.remedy = BAD_ROWS
 
     def run(self) -> None:
         """Add what is found to the check."""

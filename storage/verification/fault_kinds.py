@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-__all__ = ["FAULT_KINDS", "FaultKind", "Severity"]
+__all__ = ["BAD_ROWS", "FAULT_KINDS", "SHORT_CHUNK", "FaultKind", "Severity"]
 
 Severity = Literal["error", "warning", "note"]
 
 _REPAIR: Final = "`sharpwave repair` "
-_VOID: Final = (
-    "restore the file from a copy, or let `sharpwave repair` take these episodes out; all others "
-    "stay readable"
+_TAKE_OUT: Final = (
+    "restore the file from a copy, or let `sharpwave repair` take these episodes out; "
 )
+_VOID: Final = _TAKE_OUT + "all others stay readable"
+_BLOCKED: Final = _TAKE_OUT + "until then nothing of the segment can be read"
+SHORT_CHUNK: Final = _REPAIR + "makes it whole: only foreign readers need what is missing"
+BAD_ROWS: Final = _TAKE_OUT + "until then SIGBUS ends whoever reads their rows"
 _AGAIN: Final = _REPAIR + "derives it again; the old bytes go to quarantine/"
 
 
@@ -38,6 +41,11 @@ def _note(remedy: str) -> FaultKind:
 
 
 FAULT_KINDS: Final[dict[str, FaultKind]] = {
+    # what says nothing about the store, but hides it
+    "not-readable": _error(
+        "nobody knows whether it is damaged, and a repair refuses: verify as the owner of the "
+        "files, or lift the limit that the message names"
+    ),
     # the store
     "root-metadata": _error(_REPAIR + "writes it from its copy"),
     "root-copy": _warning(_REPAIR + "writes it from steps.zarr/zarr.json"),
@@ -53,6 +61,10 @@ FAULT_KINDS: Final[dict[str, FaultKind]] = {
     "log-order": _error(
         "restore the log from a copy, or let `sharpwave repair` keep what comes before"
     ),
+    "log-too-long": _error(
+        "restore the log from a copy, or let `sharpwave repair` cut it; the long one goes to "
+        "quarantine/"
+    ),
     "torn-tail": _warning("nothing to do: the next writer cuts it, and so does `sharpwave repair`"),
     "log-without-segment": _error(
         "restore the folder from a copy, or let `sharpwave repair` move the log to quarantine/"
@@ -61,9 +73,9 @@ FAULT_KINDS: Final[dict[str, FaultKind]] = {
         "restore the log from a copy, or let `sharpwave repair` move the folder to quarantine/"
     ),
     # the columns
-    "missing-column": _error(_VOID),
-    "short-column": _error(_VOID),
-    "unreadable-column": _error(_VOID),
+    "missing-column": _error(_BLOCKED),
+    "short-column": _error(_BLOCKED),
+    "unreadable-column": _error(_BLOCKED),
     "checksum": _error(_VOID),
     "shard-index": _error(_AGAIN),
     "void-rows": _error(_REPAIR + "sets their kind to 0 again"),

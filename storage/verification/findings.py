@@ -10,10 +10,13 @@ from typing import Any
 
 from storage.layout import segment_name
 from storage.verification.fault_kinds import FAULT_KINDS, Severity
+from storage.verification.regular_files import CannotJudgeError
 
-__all__ = ["Finding", "Report", "SegmentCheck", "finding"]
+__all__ = ["NOT_READABLE", "Finding", "Report", "SegmentCheck", "finding", "hidden_finding"]
 
 _ORDINALS_NAMED = 5
+NOT_READABLE = "not-readable"
+"""The kind of what could not be judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +61,30 @@ def finding(
     segment: int | None = None,
     ordinals: Iterable[int] = (),
     rows: tuple[int, int] | None = None,
+    of: int | None = None,
+    remedy: str = "",
 ) -> Finding:
-    """A finding of a known kind, which gives its severity and remedy."""
+    """A finding of a known kind, which gives its severity and, unless it is given, the remedy.
+
+    The segment has ``of`` episodes.
+    """
     known = FAULT_KINDS[kind]
     named = tuple(int(ordinal) for ordinal in ordinals)
-    if named:
+    if len(named) == of and of > 1:
+        what = f"{what} (all {of:,} episodes)"
+    elif named:
         shown = ", ".join(str(ordinal) for ordinal in named[:_ORDINALS_NAMED])
         more = f" and {len(named) - _ORDINALS_NAMED:,} more" * (len(named) > _ORDINALS_NAMED)
         what = f"{what} (episode{'s' if len(named) > 1 else ''} {shown}{more})"
-    return Finding(known.severity, kind, what, known.remedy, file, segment, named, rows)
+    return Finding(known.severity, kind, what, remedy or known.remedy, file, segment, named, rows)
+
+
+def hidden_finding(error: CannotJudgeError, root: Path, segment: int | None = None) -> Finding:
+    """What could not be judged, as a finding."""
+    inside = error.path.is_relative_to(root)
+    file = error.path.relative_to(root).as_posix() if inside else str(error.path)
+    what = f"it cannot be read: {error.why}"
+    return finding(NOT_READABLE, file, what, segment=segment)
 
 
 @dataclass(slots=True)
@@ -86,6 +104,16 @@ class SegmentCheck:
     def damaged(self) -> bool:
         """Whether anything is an error."""
         return any(each.severity == "error" for each in self.findings)
+
+    @property
+    def suspect(self) -> bool:
+        """Whether anything is an error or a warning."""
+        return any(each.severity != "note" for each in self.findings)
+
+    @property
+    def hidden(self) -> bool:
+        """Whether anything could not be read, and so not be judged."""
+        return any(each.kind == NOT_READABLE for each in self.findings)
 
 
 @dataclass(frozen=True)
@@ -119,6 +147,16 @@ class Report:
         return self._of("note")
 
     @property
+    def judged(self) -> bool:
+        """Whether everything could be read that had to be."""
+        return not any(each.kind == NOT_READABLE for each in self.findings)
+
+    @property
+    def damaged(self) -> bool:
+        """Whether anything is known to be damaged."""
+        return any(each.kind != NOT_READABLE for each in self.errors)
+
+    @property
     def sound(self) -> bool:
         """Whether there is no error."""
         return not self.errors
@@ -131,6 +169,7 @@ class Report:
         return {
             "path": str(self.path),
             "sound": self.sound,
+            "judged": self.judged,
             "errors": len(self.errors),
             "warnings": len(self.warnings),
             "notes": len(self.notes),

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from storage.layout import StorePaths, segment_id
-from storage.verification.findings import Finding, finding
+from storage.verification.findings import Finding, finding, hidden_finding
 from storage.verification.live_writers import has_live_writer
+from storage.verification.regular_files import CannotJudgeError, names_in
 
-__all__ = ["half_dropped", "segments_of", "strays"]
+__all__ = ["half_dropped", "hidden_folders", "segments_of", "strays"]
 
 _HALF_WRITTEN = re.compile(r".*\.(\d+)\.\d+")
 """A small file before it is renamed into place: name, process id, serial number."""
@@ -21,9 +22,18 @@ _FIXED = {"dropped"}
 
 def segments_of(paths: StorePaths) -> list[int]:
     """Every segment that has a log or a folder."""
-    logs = (segment_id(file.stem) for file in paths.logs.glob("*.log"))
+    logs = (segment_id(file.stem) for file in _entries(paths.logs) if file.suffix == ".log")
     folders = (segment_id(folder.name) for folder in _entries(paths.steps))
     return sorted({each for each in (*logs, *folders) if each is not None})
+
+
+def hidden_folders(paths: StorePaths) -> Iterator[Finding]:
+    """A finding on each folder that may not be listed, which elsewhere here seems empty."""
+    for folder in (paths.root, *paths.folders()):
+        try:
+            names_in(folder)
+        except CannotJudgeError as error:
+            yield hidden_finding(error, paths.root)
 
 
 def half_dropped(paths: StorePaths, segment: int) -> bool:
@@ -45,15 +55,15 @@ def strays(paths: StorePaths) -> Iterator[Finding]:
     for kind, folder in (("orphans", paths.orphans), ("quarantine", paths.quarantine)):
         for entry in _entries(folder):
             yield finding(kind, _relative(entry, paths), "kept aside", segment=_segment_in(entry))
-    for damaged in sorted(paths.overlays.glob("*.damaged")):
-        for entry in _entries(damaged):
+    for damaged in _entries(paths.overlays):
+        for entry in _entries(damaged) if damaged.suffix == ".damaged" else ():
             yield finding("quarantine", _relative(entry, paths), "set aside by a view")
 
 
 def _entries(folder: Path) -> list[Path]:
     try:
-        return sorted(folder.iterdir())
-    except (FileNotFoundError, NotADirectoryError):
+        return [folder / name for name in names_in(folder)]
+    except CannotJudgeError:
         return []
 
 
@@ -87,6 +97,13 @@ def _staged(paths: StorePaths) -> Iterator[Finding]:
         half = _HALF_WRITTEN.fullmatch(entry.name)
         if half is not None and Path("/proc", half[1]).exists():
             continue
-        if segment is not None and has_live_writer(paths, segment):
+        if segment is not None and _may_be_held(paths, segment):
             continue
         yield finding("staging", _relative(entry, paths), "left half made", segment=segment)
+
+
+def _may_be_held(paths: StorePaths, segment: int) -> bool:
+    try:
+        return has_live_writer(paths, segment)
+    except CannotJudgeError:
+        return True

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from storage.description import LARGEST_METADATA
 from storage.schema import Column
 from storage.verification.regular_files import read_file
 from storage.zarr_metadata import array_json, group_json
@@ -21,16 +22,22 @@ class Documents(NamedTuple):
     arrays: dict[str, bytes | None]
 
 
-def _read(path: Path) -> bytes | None:
+_LARGEST_ARRAY = 2**20
+"""Bytes that no column's document has more of."""
+
+
+def _read(path: Path, limit: int = LARGEST_METADATA) -> bytes | None:
     try:
-        return read_file(path)
+        return read_file(path, limit)
     except OSError:
         return None
 
 
 def read_documents(folder: Path, columns: tuple[Column, ...]) -> Documents:
     """Read them before the log, which a live writer appends to first."""
-    arrays = {column.name: _read(folder / column.name / "zarr.json") for column in columns}
+    arrays = {
+        column.name: _read(folder / column.name / "zarr.json", _LARGEST_ARRAY) for column in columns
+    }
     return Documents(_read(folder / "zarr.json"), arrays)
 
 

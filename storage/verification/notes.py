@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from storage.open_episode import read_note
+from storage.open_episode import _SIZE, read_note
 from storage.verification.regular_files import read_file
 
 __all__ = ["note_fault"]
@@ -13,7 +13,7 @@ __all__ = ["note_fault"]
 def note_fault(path: Path) -> str:
     """What is wrong with the note; nothing where it is whole, blank as when made, or not there."""
     try:
-        data = read_file(path)
+        data = read_file(path, _SIZE)
         whole = not data.strip(b"\0") or read_note(path) is not None
     except FileNotFoundError:
         return ""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +18,9 @@ from storage.overlay import OVERLAY_COLUMNS
 from storage.overlay_checksums import RowsChecksum, read_checksum
 from storage.schema import Column
 from storage.verification.blocks import read_head, row_blocks
-from storage.verification.findings import Finding, finding
+from storage.verification.findings import Finding, finding, hidden_finding
 from storage.verification.metadata import judge, read_documents
-from storage.verification.regular_files import read_file
+from storage.verification.regular_files import CannotJudgeError, names_in, read_file
 from storage.verification.shard import shard_head
 from storage.verification.store_facts import StoreFacts
 from storage.zarr_metadata import encode, group_document
@@ -30,7 +32,8 @@ _NEVER_NEGATIVE = frozenset({"priority", "importance_ratio"})
 
 def overlays_of(facts: StoreFacts) -> list[Path]:
     """The folders of the store's overlays."""
-    return sorted(facts.paths.overlays.glob("*.zarr"))
+    folder = facts.paths.overlays
+    return [folder / name for name in names_in(folder) if name.endswith(".zarr")]
 
 
 def overlay_document(facts: StoreFacts, name: str) -> bytes:
@@ -40,23 +43,35 @@ def overlay_document(facts: StoreFacts, name: str) -> bytes:
 
 def check_overlays(facts: StoreFacts) -> Iterator[Finding]:
     """The root metadata of every overlay, and folders of segments that the store has not."""
-    for overlay in overlays_of(facts):
-        file = overlay / "zarr.json"
-        if overlay.is_symlink() or not overlay.is_dir():
-            yield finding("stray", _relative(overlay, facts), "no folder, which an overlay is")
-            continue
+    try:
+        overlays = overlays_of(facts)
+    except CannotJudgeError:  # which the list of hidden folders tells
+        return
+    for overlay in overlays:
         try:
-            there: bytes | None = read_file(file)
-        except OSError:
-            there = None
-        if there != overlay_document(facts, overlay.stem):
-            yield finding("overlay-metadata", _relative(file, facts), _what(there))
-        for folder in sorted(overlay.iterdir()):
-            segment = segment_id(folder.name)
-            if folder.name == "zarr.json":
-                continue
-            if segment is None or not facts.paths.log(segment).exists():
-                yield finding("stray", _relative(folder, facts), "of no segment of the store")
+            yield from list(_check_overlay(facts, overlay))
+        except CannotJudgeError as error:
+            yield hidden_finding(error, facts.paths.root)
+
+
+def _check_overlay(facts: StoreFacts, overlay: Path) -> Iterator[Finding]:
+    """The same of one overlay."""
+    file = overlay / "zarr.json"
+    if overlay.is_symlink() or not overlay.is_dir():
+        yield finding("stray", _relative(overlay, facts), "no folder, which an overlay is")
+        return
+    try:
+        there: bytes | None = read_file(file)
+    except OSError:
+        there = None
+    if there != overlay_document(facts, overlay.stem):
+        yield finding("overlay-metadata", _relative(file, facts), _what(there))
+    for name in names_in(overlay):
+        segment = segment_id(name)
+        if name == "zarr.json":
+            continue
+        if segment is None or not os.path.lexists(facts.paths.log(segment)):
+            yield finding("stray", _relative(overlay / name, facts), "of no segment of the store")
 
 
 def _what(there: bytes | None) -> str:
@@ -103,6 +118,8 @@ def check_overlay_segment(
 
 def _column_fault(file: ColumnFile) -> tuple[str, int]:
     """What is wrong with a column of an overlay, and the bytes read."""
+    with suppress(OSError):  # read_checksum takes what may not be read for what is not there
+        read_file(file.path.parent / "checksum.json")
     recorded = read_checksum(file.path.parent)
     taken = 0
     try:

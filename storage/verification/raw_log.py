@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from storage.errors import CorruptStoreError, FormatVersionError
 from storage.log_header import LogHeader
-from storage.log_record import RecordKind, good_records, impossible
-from storage.verification.regular_files import read_file
+from storage.log_record import RecordKind, good_records, impossible, record_dtype
+from storage.verification.regular_files import judging, open_for_reading
 
-__all__ = ["RawLog", "parse_raw_log", "read_raw_log"]
+__all__ = ["RawLog", "parse_raw_log", "read_head", "read_log_bytes", "read_raw_log"]
+
+_BLOCK = 2**24
+_LARGEST_HEADER = 2**20
+_LARGEST_UNKNOWN = 2**26
+"""Bytes that are read of a log whose header cannot be: enough to put a flipped bit of it right."""
+_LEAST_ROWS = 2
+"""Of an episode: a step and the closing row."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +43,8 @@ class RawLog:
     usable: np.ndarray[Any, Any]
     rest: bytes
     """What comes after the last slot: part of a record."""
+    excess: int = 0
+    """Bytes of the file behind all that a log of its capacity can hold, which were not read."""
 
     @property
     def _used(self) -> int:
@@ -83,11 +95,58 @@ class RawLog:
 
 def read_raw_log(path: Path) -> RawLog:
     """The log at ``path``; see ``parse_raw_log``. Raises OSError, too."""
-    return parse_raw_log(read_file(path), path)
+    return parse_raw_log(*read_log_bytes(path), path)
 
 
-def parse_raw_log(data: bytes, path: Path) -> RawLog:
-    """A log from its content.
+def read_log_bytes(path: Path) -> tuple[bytes, int]:
+    """All of a file that a log can hold, and how many bytes it has behind that.
+
+    However long the file is, no more is read: a header, as many records as its rows allow, and
+    nothing behind MiBs of zeros. Raises OSError and CannotJudgeError.
+    """
+    descriptor = open_for_reading(path)
+    with judging(path), os.fdopen(descriptor, "rb", buffering=0) as file:
+        size = os.fstat(descriptor).st_size
+        parts = [_read_up_to(file, min(size, _LARGEST_HEADER))]
+        limit = _limit(parts[0], path)
+        taken = len(parts[0])
+        while taken < min(size, limit):
+            part = _read_up_to(file, min(size, limit, taken + _BLOCK) - taken)
+            if not part or (len(part) == _BLOCK and part.count(0) == _BLOCK):
+                break
+            parts.append(part)
+            taken += len(part)
+        return b"".join(parts)[:limit], max(0, size - min(taken, limit))
+
+
+def read_head(path: Path) -> bytes:
+    """The start of a log, with all of its header. Raises OSError and CannotJudgeError."""
+    descriptor = open_for_reading(path)
+    with judging(path), os.fdopen(descriptor, "rb", buffering=0) as file:
+        return _read_up_to(file, _LARGEST_HEADER)
+
+
+def _read_up_to(file: FileIO, count: int) -> bytes:
+    """``count`` bytes, or all that there are."""
+    parts = []
+    while count and (part := file.read(count)):
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)
+
+
+def _limit(head: bytes, path: Path) -> int:
+    """Bytes that a log with this start may have."""
+    try:
+        header, size = LogHeader.decode(head, path)
+    except (CorruptStoreError, FormatVersionError):
+        return _LARGEST_UNKNOWN
+    episodes = header.capacity // _LEAST_ROWS
+    return size + (episodes + 2) * record_dtype(len(header.columns)).itemsize
+
+
+def parse_raw_log(data: bytes, excess: int, path: Path) -> RawLog:
+    """A log from its content, and the length of what was not read of it.
 
     Raises CorruptStoreError or FormatVersionError when its header cannot be read.
     """
@@ -95,7 +154,7 @@ def parse_raw_log(data: bytes, path: Path) -> RawLog:
     slots, whole = good_records(data[size:], len(header.columns))
     usable = _chained(slots, whole & ~impossible(slots, header.capacity))
     rest = data[size + slots.nbytes :]
-    return RawLog(header, data[:size], slots, whole, usable, rest)
+    return RawLog(header, data[:size], slots, whole, usable, rest, excess)
 
 
 def _chained(slots: np.ndarray[Any, Any], whole: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

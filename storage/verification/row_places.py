@@ -39,7 +39,7 @@ class RowPlaces:
         opened = np.zeros(self.rows + 1, np.int8)
         opened[self.starts] += 1
         opened[self.closings + 1] -= 1
-        self.place[:] = np.cumsum(opened[:-1])
+        self.place[:] = np.cumsum(opened[:-1], dtype=np.int8)
         self.place[self.closings - 1] = Place.LAST_STEP
         self.place[self.closings] = Place.CLOSING
         for void in log.voids:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import time
+from pathlib import Path
+
 import numpy as np
 
 from storage.column_file import ColumnFile
-from storage.layout import INNER_ROWS, RowKind
+from storage.layout import INNER_ROWS, RowKind, StorePaths
 from storage.schema import Column
 from storage.verification.behaviour_rules import behaviour_rules
 from storage.verification.blocks import row_blocks
 from storage.verification.columns import ColumnCheck, check_column
-from storage.verification.findings import SegmentCheck, finding
+from storage.verification.findings import SegmentCheck, finding, hidden_finding
 from storage.verification.inventory import half_dropped
 from storage.verification.live_writers import has_live_writer
 from storage.verification.log_faults import read_log, record_faults
@@ -18,6 +22,7 @@ from storage.verification.metadata import Documents, judge, read_documents
 from storage.verification.notes import note_fault
 from storage.verification.overlays import check_overlay_segment
 from storage.verification.raw_log import RawLog
+from storage.verification.regular_files import CannotJudgeError
 from storage.verification.row_places import RowPlaces
 from storage.verification.rules import Rule, rules_of
 from storage.verification.store_facts import StoreFacts
@@ -26,30 +31,72 @@ from storage.verification.tables import judge_table, read_table
 __all__ = ["check_segment"]
 
 
+_LOOKS = 3
+_PAUSE = 0.02
+"""Seconds in which a rewind goes on to publish what it cut."""
+
+
 def check_segment(
-    facts: StoreFacts, segment: int, *, overlays: bool = True, log: bytes | None = None
+    facts: StoreFacts,
+    segment: int,
+    *,
+    overlays: bool = True,
+    log: bytes | None = None,
+    locked: bool = False,
 ) -> SegmentCheck:
     """Examine one segment and its overlays; it never raises for what it finds there.
 
-    With ``log``, as if that were in the log's file.
+    With ``log``, as if that were in the log's file; ``locked`` says that the caller holds the
+    segment's lock, so that nobody else is at it.
 
-    A second look is taken before anything is called damaged that a live writer may have been at.
+    Another look is taken before anything is called damaged that somebody may have been at.
     """
-    check = _Examination(facts, segment, overlays, log).run()
-    if check.damaged and log is None:
-        there = facts.paths.log(segment).exists() or facts.paths.segment(segment).exists()
-        if not there:  # dropped, or taken out by a rewind, meanwhile
-            return SegmentCheck(segment)
-        if check.live or has_live_writer(facts.paths, segment):
-            return _Examination(facts, segment, overlays).run()
+    for look in range(_LOOKS):
+        before = _stamps(facts.paths, segment)
+        check = _Examination(facts, segment, overlays, log, locked=locked).look()
+        if locked or log is not None or check.hidden or not check.suspect:
+            break
+        if not any(map(os.path.lexists, (facts.paths.log(segment), facts.paths.segment(segment)))):
+            return SegmentCheck(segment)  # dropped, or taken out by a rewind, meanwhile
+        live = look == 0 and (check.live or _may_be_held(facts.paths, segment))
+        if not live and _stamps(facts.paths, segment) == before:
+            break
+        time.sleep(_PAUSE)
     return check
+
+
+def _stamps(paths: StorePaths, segment: int) -> list[tuple[int, ...] | None]:
+    """What changes when a writer, a rewind or a repair is at a segment."""
+    return [_stamp(path) for path in (paths.log(segment), paths.lock(segment))]
+
+
+def _stamp(path: Path) -> tuple[int, ...] | None:
+    try:
+        status = path.lstat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _may_be_held(paths: StorePaths, segment: int) -> bool:
+    try:
+        return has_live_writer(paths, segment)
+    except CannotJudgeError:
+        return True
 
 
 class _Examination:
     def __init__(
-        self, facts: StoreFacts, segment: int, overlays: bool, log: bytes | None = None
+        self,
+        facts: StoreFacts,
+        segment: int,
+        overlays: bool,
+        log: bytes | None = None,
+        *,
+        locked: bool = False,
     ) -> None:
         self._content = log
+        self._locked = locked
         self._facts = facts
         self._overlays = overlays
         self._paths = facts.paths
@@ -58,12 +105,32 @@ class _Examination:
         self._check = SegmentCheck(segment)
         self._name = self._folder.name
 
+    def look(self) -> SegmentCheck:
+        """What ``run`` gives, and where that ends early, what hides the rest."""
+        try:
+            return self.run()
+        except CannotJudgeError as error:
+            self._hidden(error)
+        except OSError as error:
+            path = Path(error.filename) if isinstance(error.filename, str) else self._folder
+            self._hidden(CannotJudgeError(path, error.strerror or str(error)))
+        return self._check
+
+    def _hidden(self, error: CannotJudgeError) -> None:
+        found = hidden_finding(error, self._paths.root, self._check.segment)
+        if found not in self._check.findings:
+            self._check.findings.append(found)
+
+    def _live(self) -> bool:
+        """Whether somebody else has the segment open for writing."""
+        return not self._locked and has_live_writer(self._paths, self._check.segment)
+
     def run(self) -> SegmentCheck:
         """Everything in the order that a live writer allows: what is derived is read first."""
         check = self._check
-        check.live = has_live_writer(self._paths, check.segment)
+        check.live = self._live()
         documents = read_documents(self._folder, self._columns)
-        table = read_table(self._paths.episode_table(check.segment))
+        table = read_table(self._paths, check.segment)
         log = self._log()
         if log is None:
             return self._check
@@ -87,7 +154,10 @@ class _Examination:
             if fault:
                 self._add("episode-table", f"episodes/{self._name}.arrow", fault)
         for place, column in enumerate(self._columns):
-            self._judge_column(column, places, places.records["column_crc"][:, place], log)
+            try:
+                self._judge_column(column, places, places.records["column_crc"][:, place], log)
+            except CannotJudgeError as error:
+                self._hidden(error)
         self._judge_open(log)
         self._judge_limit(places)
         if self._overlays:
@@ -101,7 +171,10 @@ class _Examination:
         """A finding; with ``places``, one that all episodes suffer from."""
         ordinals = [] if places is None else places.ordinals(range(len(places)))
         segment = self._check.segment
-        self._check.findings.append(finding(kind, file, what, segment=segment, ordinals=ordinals))
+        of = None if places is None else len(places)
+        self._check.findings.append(
+            finding(kind, file, what, segment=segment, ordinals=ordinals, of=of)
+        )
 
     def _log(self) -> RawLog | None:
         try:
@@ -116,10 +189,11 @@ class _Examination:
 
     def _without_log(self) -> None:
         """A folder is renamed into place before its log is: then its writer lives."""
-        if has_live_writer(self._paths, self._check.segment):
+        if self._live():
             self._check.live = True
-        elif self._paths.log(self._check.segment).exists():  # its writer was just then at it
-            self._check = _Examination(self._facts, self._check.segment, self._overlays).run()
+        elif not self._locked and self._paths.log(self._check.segment).exists():
+            # its writer was just then at it
+            self._check = _Examination(self._facts, self._check.segment, self._overlays).look()
         elif half_dropped(self._paths, self._check.segment):
             self._add("staging", f"steps.zarr/{self._name}", "half dropped")
         elif self._is_unborn():
@@ -183,6 +257,8 @@ class _Examination:
                     segment=self._check.segment,
                     ordinals=places.ordinals(sorted(fault.episodes)),
                     rows=(fault.first, fault.end) if fault.end > 0 else None,
+                    of=len(places),
+                    remedy=fault.remedy,
                 )
             )
 
@@ -229,5 +305,6 @@ class _Examination:
                     what,
                     segment=self._check.segment,
                     ordinals=places.ordinals(longer),
+                    of=len(places),
                 )
             )

@@ -15,8 +15,8 @@ from storage.errors import CorruptStoreError, FormatVersionError, StoreNotFoundE
 from storage.layout import FORMAT_VERSION, StorePaths
 from storage.root_metadata import attributes_checksum, root_document
 from storage.schema import Schema
-from storage.verification.findings import Finding, finding
-from storage.verification.regular_files import read_file
+from storage.verification.findings import Finding, finding, hidden_finding
+from storage.verification.regular_files import CannotJudgeError, judging, names_in, read_file
 from storage.zarr_metadata import group_document
 
 __all__ = ["RootFile", "RootFiles", "StoreFacts", "examine_root"]
@@ -41,6 +41,8 @@ class RootFile(NamedTuple):
     """What is wrong with it; nothing where it can be trusted."""
     attributes: Mapping[str, Any]
     facts: StoreFacts | None
+    hidden: CannotJudgeError | None = None
+    """Why nobody knows what is in it."""
 
     @property
     def checksum(self) -> Any:
@@ -66,23 +68,38 @@ def examine_root(root: Path) -> tuple[RootFiles, list[Finding]]:
     Raises StoreNotFoundError, FormatVersionError, CorruptStoreError where a folder is a link.
     """
     paths = StorePaths(root)
-    require_folders(paths)
+    try:
+        with judging(root):
+            require_folders(paths)
+    except CannotJudgeError as error:
+        nothing = RootFile(None, "it cannot be read", {}, None, error)
+        return RootFiles(nothing, nothing), [hidden_finding(error, root)]
     own, copy = (_read(paths, each) for each in (paths.steps / "zarr.json", paths.description))
-    if own.content is None and copy.content is None and not any(paths.logs.glob("*.log")):
+    hidden = [each.hidden for each in (own, copy) if each.hidden is not None]
+    if own.content is None and copy.content is None and not hidden and not _has_logs(paths):
         raise StoreNotFoundError(
             f"{root} is no Sharpwave store: there is no {paths.steps / 'zarr.json'}. Give the "
             "folder that holds steps.zarr and log."
         )
     if not own.fault and own.checksum is None and copy.checksum is not None:
         own = own._replace(fault="it has no checksum, its copy has one", facts=None)
-    found = []
+    found = [hidden_finding(error, root) for error in hidden]
+    if own.hidden is not None:
+        return RootFiles(own, copy), found
     if own.fault:
         found.append(finding("root-metadata", "steps.zarr/zarr.json", own.fault))
-    elif own.checksum is not None:
+    elif own.checksum is not None and copy.hidden is None:
         what = copy.fault or _unlike(own, copy)
         if what:
             found.append(finding("root-copy", "log/store.json", what))
     return RootFiles(own, copy), found
+
+
+def _has_logs(paths: StorePaths) -> bool:
+    try:
+        return any(name.endswith(".log") for name in names_in(paths.logs))
+    except CannotJudgeError:
+        return True
 
 
 def _read(paths: StorePaths, path: Path) -> RootFile:
@@ -90,6 +107,8 @@ def _read(paths: StorePaths, path: Path) -> RootFile:
         content = read_file(path)
     except FileNotFoundError:
         return RootFile(None, "it is missing", {}, None)
+    except CannotJudgeError as error:
+        return RootFile(None, f"it cannot be read: {error.why}", {}, None, error)
     except OSError as error:
         return RootFile(None, f"it cannot be read: {error.strerror}", {}, None)
     try:

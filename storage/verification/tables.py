@@ -7,8 +7,11 @@ from pathlib import Path
 import numpy as np
 
 from storage.episode_table import episode_table
+from storage.errors import CorruptStoreError, FormatVersionError
+from storage.layout import StorePaths
+from storage.log_header import LogHeader
 from storage.log_record import RECORD, take_fields
-from storage.verification.raw_log import RawLog
+from storage.verification.raw_log import RawLog, read_head
 from storage.verification.regular_files import read_file
 
 __all__ = ["judge_table", "read_table"]
@@ -16,14 +19,31 @@ __all__ = ["judge_table", "read_table"]
 _MAGIC = b"ARROW1\0\0"
 
 
-def read_table(path: Path) -> bytes | None:
-    """The file's bytes, read before the log; None where there is none."""
+_BASE = 2**16
+_EPISODE = 256
+"""Bytes that one episode takes in a table, without the name of its run: far more than it has."""
+
+
+def read_table(paths: StorePaths, segment: int) -> bytes | None:
+    """The file's bytes, read before the log; None where there is none.
+
+    No more than the segment's episodes can take, which its log's header tells. Raises
+    CannotJudgeError.
+    """
     try:
-        return read_file(path)
+        return read_file(paths.episode_table(segment), _largest(paths.log(segment)))
     except FileNotFoundError:
         return None
     except OSError as error:
         return (error.strerror or "unreadable").encode()
+
+
+def _largest(log: Path) -> int:
+    try:
+        header, _ = LogHeader.decode(read_head(log), log)
+    except (CorruptStoreError, FormatVersionError, OSError):
+        return _BASE  # without a log, nothing is compared with the table
+    return _BASE + header.capacity // 2 * (_EPISODE + 4 * len(header.run))
 
 
 def judge_table(data: bytes, log: RawLog) -> str:

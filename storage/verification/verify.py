@@ -10,7 +10,7 @@ from pathlib import Path
 
 from storage.errors import ConfigError
 from storage.verification.findings import Finding, Report, SegmentCheck
-from storage.verification.inventory import segments_of, strays
+from storage.verification.inventory import hidden_folders, segments_of, strays
 from storage.verification.overlays import check_overlays
 from storage.verification.segment import check_segment
 from storage.verification.store_facts import StoreFacts, examine_root
@@ -32,6 +32,9 @@ def verify(
     read in blocks of a few MiB, on ``workers`` threads (default: one a core; the checksums and
     comparisons run outside Python's lock). ``progress`` is told (segments done, segments).
 
+    What may not be read, or cannot be for want of descriptors or memory, is not judged: a finding
+    "not-readable" says so, and ``report.judged`` is False.
+
     Raises StoreNotFoundError, or FormatVersionError for a newer store; damage is in the report.
     """
     if workers is not None and (type(workers) is not int or workers < 1):
@@ -42,6 +45,7 @@ def verify(
     facts = files.good.facts if files.good else None
     if facts is None:
         return Report(root, tuple(found), 0, 0, 0, 0, 0, time.monotonic() - began)
+    found += hidden_folders(facts.paths)
     found += strays(facts.paths)
     if overlays:
         found += check_overlays(facts)
@@ -57,8 +61,9 @@ def check_segments(
     *,
     overlays: bool = True,
     progress: Callable[[int, int], object] | None = None,
+    locked: bool = False,
 ) -> list[SegmentCheck]:
-    """Examine segments in parallel; in the order given."""
+    """Examine segments in parallel; in the order given. ``locked``: the caller has their locks."""
     from dask.base import compute
     from dask.delayed import delayed
 
@@ -67,7 +72,7 @@ def check_segments(
 
     def examine(segment: int) -> SegmentCheck:
         nonlocal done
-        check = check_segment(facts, segment, overlays=overlays)
+        check = check_segment(facts, segment, overlays=overlays, locked=locked)
         done += 1
         if progress is not None:
             progress(done, len(wanted))

@@ -71,3 +71,33 @@ def test_inspect_tells_what_is_left(damaged: Sound, capsys: pytest.CaptureFixtur
     told = json.loads(capsys.readouterr().out)
     assert told["episodes"] == len(damaged.episodes) - 1
     assert told["problems"] == []
+
+
+def test_episodes_of_segments_that_are_set_aside_are_counted(
+    damaged: Sound, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By their columns where the log is gone, and the table as well."""
+    damaged.paths.log(1).unlink()
+    count = sum(1 for segment, _ in damaged.episodes if segment == 1)
+    assert main([str(damaged.path), "--dry-run"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == (f"segment 000001: move all of it to quarantine/000001.* ({count} episodes)")
+    assert lines[2].startswith(f"1 episode taken out, {count} episodes set aside, if you run")
+    (damaged.paths.segment(1) / "kind" / "zarr.json").unlink()
+    main([str(damaged.path)])
+    assert "nobody knows how many episodes of 1 segment set aside" in capsys.readouterr().out
+
+
+def test_checkpoints_beside_the_store_are_warned_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sound = make_sound(tmp_path / "run" / "store")
+    flip(column_file(sound, 0, "reward").path, row_at(sound, 0, "reward", 0))
+    main([str(tmp_path / "run"), "--dry-run"])
+    assert capsys.readouterr().err == ""
+    (tmp_path / "run" / "checkpoints").mkdir()
+    (tmp_path / "run" / "checkpoints" / "last.ckpt").touch()
+    main([str(tmp_path / "run"), "--dry-run"])
+    err = capsys.readouterr().err
+    assert err.startswith(f"warning: checkpoints of {tmp_path / 'run'} may name episodes")
+    assert f"sharpwave train --offline {sound.path} --name=" in err

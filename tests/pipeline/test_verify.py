@@ -111,3 +111,40 @@ def test_neither_verb_loads_torch(sound: Sound) -> None:
         [sys.executable, "-c", script, str(sound.path)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_what_may_not_be_read_gives_2_unless_something_is_damaged(
+    sound: Sound, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from storage.verification import raw_log
+    from storage.verification.regular_files import CannotJudgeError
+
+    opened = raw_log.open_for_reading
+
+    def denied(path: Path) -> int:
+        if path.name == "000001.log":
+            raise CannotJudgeError(path, "Permission denied")
+        return opened(path)
+
+    monkeypatch.setattr(raw_log, "open_for_reading", denied)
+    assert main([str(sound.path)]) == 2
+    out = capsys.readouterr().out
+    assert "log/000001.log: it cannot be read: Permission denied [not-readable]" in out
+    assert "not all was judged (1 error)" in out
+    flip(column_file(sound, 0, "reward").path, 5)
+    assert main([str(sound.path)]) == 1
+
+
+def test_remedies_do_not_promise_what_is_not_so(
+    sound: Sound, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One short column keeps readers from all of its segment; a list of all episodes says so."""
+    count = sum(1 for segment, _ in sound.episodes if segment == 1)
+    file = column_file(sound, 1, "reward")
+    with file.path.open("r+b") as opened:
+        opened.truncate(file.offset)
+    assert main([str(sound.path)]) == 1
+    out = capsys.readouterr().out
+    assert f"(all {count} episodes) [short-column]" in out
+    assert "until then nothing of the segment can be read" in out
+    assert "stay readable" not in out

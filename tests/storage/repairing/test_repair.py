@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -233,16 +234,19 @@ def test_a_torn_tail_is_cut_and_kept(sound: Sound) -> None:
 def test_an_episode_that_a_dead_writer_left_open_is_salvaged_after_the_repair(
     tmp_path: Path,
 ) -> None:
-    with storage.create(tmp_path / "s", tiny_spec()) as store:
-        writer = store.writer()
+    storage.create(tmp_path / "dead", tiny_spec()).close()
+    process = os.fork()
+    if process == 0:
+        writer = storage.open(tmp_path / "dead", "r+").writer()
         for episode in (0, 2):
             play(writer, 0, episode)
         play(writer, 0, 1, steps=4)
-        shutil.copytree(tmp_path / "s", tmp_path / "dead")
-        writer.close()
+        os._exit(0)
+    os.waitpid(process, 0)
     dead = Sound(tmp_path / "dead")
-    for episode in range(2):
-        damage_episode(dead, 0, episode)
+    rows = [start_of(dead, 0, episode) for episode in range(2)]
+    for row in rows:
+        flip(column_file(dead, 0, "reward").path, row_at(dead, 0, "reward", row))
     with dead.paths.log(0).open("ab") as file:
         file.write(b"torn")
     report = storage.repair(dead.path)

@@ -90,3 +90,31 @@ def test_a_read_only_file_system_is_no_obstacle(tmp_path: Path) -> None:
             (mounted / "x").touch()
     finally:
         subprocess.run(["umount", "-l", str(mounted)], check=True)
+
+
+def test_a_rewind_between_two_reads_of_a_segment_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Metadata was read before it, the log behind it, and nobody holds the lock afterwards."""
+    from storage.verification import segment
+
+    with storage.create(tmp_path / "s", tiny_spec()) as store:
+        with store.writer(run="a") as writer:
+            play(writer, 0, 0)
+            position = writer.position()
+            play(writer, 0, 1)
+            play(writer, 0, 2)
+        read_log = segment.read_log
+        looks = []
+
+        def late(*args):
+            looks.append(args)
+            if len(looks) == 1:
+                storage.rewind(store, position, "a")
+            return read_log(*args)
+
+        monkeypatch.setattr(segment, "read_log", late)
+        report = storage.verify(tmp_path / "s")
+    assert report.errors == report.warnings == ()
+    assert report.episodes == 1
+    assert len(looks) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +89,8 @@ def pinned_segments(run: Path | str) -> set[int]:
 def load(path: Path | str) -> ReplayAgent:
     """The agent in a checkpoint file, or the best one of a run directory, ready to act.
 
+    Warns where the run has written no checkpoint since its first update.
+
     Example:
         >>> agent = training.load("runs/hopper")              # doctest: +SKIP
         >>> action = agent.act(observation)                   # doctest: +SKIP
@@ -97,7 +100,8 @@ def load(path: Path | str) -> ReplayAgent:
     """
     from training.assembly import make_agent
 
-    path = best_checkpoint(path) if Path(path).is_dir() else Path(path)
+    is_run = Path(path).is_dir()
+    path = best_checkpoint(path) if is_run else Path(path)
     content = read_checkpoint(path)
     kept = content[AGENT_KEY]
     try:
@@ -107,6 +111,10 @@ def load(path: Path | str) -> ReplayAgent:
         raise CheckpointError(f"{path} holds settings that no run has: {error}") from error
     agent = make_agent(config, spec)
     agent.restore(content, str(path))
+    if is_run and not agent.counters.updates:
+        warnings.warn(
+            f"{path} was written before the first update: it acts at random", stacklevel=2
+        )
     return agent
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from lightning.fabric.utilities.types import _PATH
 
-__all__ = ["AtomicCheckpointIO", "remove_leftovers"]
+__all__ = ["AtomicCheckpointIO", "remove_leftovers", "sync_folder"]
 
 _LAST: Final = "last.ckpt"
 _PREVIOUS: Final = "previous.ckpt"
@@ -57,6 +57,7 @@ class AtomicCheckpointIO(TorchCheckpointIO):
             DiskFullError: there is no room; the file at ``path`` is as it was.
         """
         target = Path(path)
+        fresh = not target.parent.is_dir()
         target.parent.mkdir(parents=True, exist_ok=True)
         content = io.BytesIO()
         torch.save(checkpoint, content)
@@ -70,7 +71,9 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         finally:
             written.unlink(missing_ok=True)
         if self._synced:
-            _sync_folder(target.parent)
+            sync_folder(target.parent)
+            if fresh:
+                sync_folder(target.absolute().parent.parent)
 
     def load_checkpoint(
         self,
@@ -124,7 +127,8 @@ def _keep_previous(last: Path) -> None:
         linked.unlink(missing_ok=True)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Has the device know the names in a folder."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

@@ -45,9 +45,13 @@ def load_config(path: Path | str, overrides: Sequence[str] = ()) -> RunConfig:
 
 
 def save_config(config: RunConfig, path: Path) -> None:
-    """Writes every setting of ``config`` as YAML that :func:`load_config` reads back, at once."""
+    """Writes every setting of ``config`` as YAML that :func:`load_config` reads back, at once.
+
+    Under ``loop.durability: fsync`` the device has the bytes before they get their name.
+    """
     text = yaml.dump(to_mapping(config), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
-    write_atomic(path, text.encode(), path.parent)
+    synced = config.loop.durability == "fsync"
+    write_atomic(path, text.encode(), path.parent, sync=synced)
 
 
 def to_mapping(config: Any) -> dict[str, Any]:

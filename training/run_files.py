@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
@@ -13,6 +14,7 @@ from lightning.pytorch.loggers import TensorBoardLogger
 
 from storage.errors import CheckpointError
 from training.checkpoint import read_checkpoint
+from training.checkpoint_io import sync_folder
 from training.config_file import save_config
 from training.evaluation import EVALUATION_METRIC
 from training.setting_aside import set_aside
@@ -40,6 +42,9 @@ class SettingsFile(Callback):
     def on_run_open(self, trainer: lightning.Trainer, pl_module: Any) -> None:  # noqa: ARG002
         """Writes the file; the agent has opened the experience."""
         save_config(pl_module.config, self._path)
+        if pl_module.config.loop.durability == "fsync":
+            sync_folder(self._path.parent)
+            sync_folder(self._path.absolute().parent.parent)
 
 
 class TensorBoardFiles(TensorBoardLogger):
@@ -89,6 +94,24 @@ class LastCheckpoint(ModelCheckpoint):
         """What a run goes on from need not be written again."""
         super().on_train_start(trainer, pl_module)
         self._last_global_step_saved = trainer.global_step
+
+    def on_exception(
+        self, trainer: lightning.Trainer, pl_module: Any, exception: BaseException
+    ) -> None:
+        """Says how to go on after a Ctrl-C, unless the program has words of its own.
+
+        Nothing is saved: in the middle of a round the state is not whole.
+        """
+        super().on_exception(trainer, pl_module, exception)
+        worded = any(
+            getattr(each, "words_interrupts", False) for each in cast("Any", trainer).callbacks
+        )
+        last = Path(self.dirpath or "") / "last.ckpt"
+        if isinstance(exception, KeyboardInterrupt) and not worded and last.is_file():
+            told = f"trainer.fit(module, data, ckpt_path={os.fspath(last)!r}, weights_only=True)"
+            print(
+                f"sharpwave: interrupted; go on from the last checkpoint by {told}", file=sys.stderr
+            )
 
     def on_train_epoch_end(self, trainer: lightning.Trainer, pl_module: Any) -> None:  # noqa: ARG002
         """Saves the end, also where the run was asked to stop after a round."""

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import shutil
 import warnings
 from pathlib import Path
 
 import pytest
+from lightning.pytorch.callbacks import Callback
 
 import storage
 from storage.errors import SharpwaveError
 from storage.lock import SegmentLock
 from tests.training.tiny import ROUND, longer, run, tiny_config
 from training import evaluation
-from training.checkpoint import read_checkpoint
+from training.assembly import build, trainer
+from training.checkpoint import load, read_checkpoint
 from training.checkpoint_io import AtomicCheckpointIO
 from training.config import LoggingConfig
 from training.evaluation import Episode
@@ -134,3 +137,50 @@ def test_a_run_that_cannot_begin_leaves_nothing(tmp_path):
     with pytest.raises(SharpwaveError, match="store"):
         run(longer(config, 9), tmp_path / "run")
     assert _files(tmp_path) == before
+
+
+class _Interrupt(Callback):
+    def on_train_batch_start(self, trainer, *_):
+        if trainer.global_step == 3:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("worded", [False, True])
+def test_an_interrupted_run_says_how_to_go_on_and_that_it_acts_at_random(tmp_path, capsys, worded):
+    config = tiny_config(rounds=8)
+    module, data = build(config, tmp_path)
+    interrupt = _Interrupt()
+    interrupt.words_interrupts = worded
+    made = trainer(config, tmp_path)
+    made.callbacks.append(interrupt)
+    with pytest.raises(SystemExit):
+        made.fit(module, data)
+    said = f"go on from the last checkpoint by trainer.fit(module, data, ckpt_path='{tmp_path}"
+    assert capsys.readouterr().err.count(said) == (not worded)
+    with pytest.warns(UserWarning, match=r"last\.ckpt was written before the first update"):
+        load(tmp_path)
+
+
+def test_settings_reach_the_device_before_they_get_their_name(tmp_path, monkeypatch):
+    """Under fsync; else nobody waits for the device."""
+    calls = []
+    sync, replace = os.fsync, Path.replace
+    monkeypatch.setattr(os, "fsync", lambda fd: (calls.append(_name(fd)), sync(fd))[1])
+    monkeypatch.setattr(
+        Path, "replace", lambda old, new: (calls.append(f"-> {Path(new).name}"), replace(old, new))
+    )
+    config = tiny_config(rounds=8)
+    run(config, tmp_path / "plain")
+    assert not [each for each in calls if each.startswith(("config", "last", "checkpoints"))]
+    calls.clear()
+    fsync = dataclasses.replace(config.loop, durability="fsync")
+    run(dataclasses.replace(config, loop=fsync), tmp_path / "synced")
+    at = calls.index("-> config.yaml")
+    assert calls[at - 1].startswith("config.yaml.")
+    named = calls.index("-> last.ckpt")
+    assert "synced" in calls[at:named]
+    assert calls[named + 1 : named + 3] == ["checkpoints", "synced"]
+
+
+def _name(descriptor):
+    return Path(f"/proc/self/fd/{descriptor}").readlink().name

@@ -176,7 +176,10 @@ def verify_episodes(log: Log, episodes: Integers) -> None:
             raise CheckpointError(
                 f"the checkpoint's window names episode {missing[0][1]} of segment {segment_id} "
                 f"(row {missing[0][2]}, {missing[0][3]} steps), which the store does not hold; "
-                "resume with the store that the checkpoint was made with"
+                "resume with the store that the checkpoint was made with; where a repair took the "
+                "episode out, go on from the run's previous.ckpt, renamed to last.ckpt, if that "
+                "does not name it, or else learn from what is left by "
+                "`sharpwave train --offline RUN/store --name=NEW`"
             )
 
 

@@ -91,7 +91,7 @@ class Overlay:
             if not (self.path / "zarr.json").exists():
                 attributes = {"store_uuid": self._store.uuid, "overlay": self.name}
                 document = encode(group_document(attributes))
-                write_atomic(self.path / "zarr.json", document, self._staging)
+                write_atomic(self.path / "zarr.json", document, self._staging, sync=True)
         except BaseException:
             self._lock.release()
             raise

@@ -121,11 +121,12 @@ class SegmentWriter:
                     sync_path(made)
             return cls(paths, schema, lock, sync)
         except BaseException:
-            if not paths.log(lock.segment).exists():
-                for made in (folder, staged):
-                    shutil.rmtree(made, ignore_errors=True)
-                note.unlink(missing_ok=True)
-                lock.discard()
+            with suppress(OSError):  # a device that is gone: the first error tells
+                if not paths.log(lock.segment).exists():
+                    for made in (folder, staged):
+                        shutil.rmtree(made, ignore_errors=True)
+                    note.unlink(missing_ok=True)
+                    lock.discard()
             lock.release()
             raise
 

@@ -180,7 +180,9 @@ class _Mending:
 
     def _replace_log(self) -> None:
         path = self._paths.log(self._plan.segment)
-        write_atomic(path, mended_log(self._log, self._plan.damaged), self._paths.staging)
+        write_atomic(
+            path, mended_log(self._log, self._plan.damaged), self._paths.staging, sync=True
+        )
         sync_path(path)
         sync_path(path.parent)
 

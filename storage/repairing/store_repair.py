@@ -79,7 +79,7 @@ def mend_store(facts: StoreFacts, plan: StorePlan) -> list[str]:
         require_inside(root, path)
         with disk_full_as_error(path, len(document)):
             path.parent.mkdir(exist_ok=True)
-        write_atomic(path, document, facts.paths.staging)
+        write_atomic(path, document, facts.paths.staging, sync=True)
         sync_path(path)
         sync_path(path.parent)
     return [] if kept is None else [kept.relative_to(root).as_posix()]

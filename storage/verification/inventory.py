@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from storage.layout import StorePaths, segment_id
@@ -49,7 +49,7 @@ def strays(paths: StorePaths) -> Iterator[Finding]:
     yield from _unknown(paths.steps, paths, _names_segment_or("zarr.json"))
     yield from _unknown(paths.logs, paths, _names_segment_or("store.json", ".log", ".open"))
     yield from _unknown(paths.episodes, paths, _names_segment_or("", ".arrow"))
-    yield from _unknown(paths.locks, paths, _names_segment_or("", ".lock"))
+    yield from _unknown(paths.locks, paths, _names_segment_or("repair.lock", ".lock"))
     yield from _unknown(paths.overlays, paths, lambda name: Path(name).suffix in _OVERLAY_PARTS)
     yield from _staged(paths)
     for kind, folder in (("orphans", paths.orphans), ("quarantine", paths.quarantine)):
@@ -75,7 +75,7 @@ def _segment_in(entry: Path) -> int | None:
     return segment_id(entry.name.split(".")[0])
 
 
-def _names_segment_or(name: str, *suffixes: str):  # type: ignore[no-untyped-def]
+def _names_segment_or(name: str, *suffixes: str) -> Callable[[str], bool]:
     def known(entry: str) -> bool:
         if entry == name:
             return True
@@ -85,7 +85,7 @@ def _names_segment_or(name: str, *suffixes: str):  # type: ignore[no-untyped-def
     return known
 
 
-def _unknown(folder: Path, paths: StorePaths, known) -> Iterator[Finding]:  # type: ignore[no-untyped-def]
+def _unknown(folder: Path, paths: StorePaths, known: Callable[[str], bool]) -> Iterator[Finding]:
     for entry in _entries(folder):
         if not known(entry.name):
             yield finding("stray", _relative(entry, paths), "not a file of the store")

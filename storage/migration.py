@@ -32,7 +32,7 @@ from storage.lock import SegmentLock
 from storage.overlay_lock import OverlayLock
 from storage.store_copy import copy_store, exchange
 
-__all__ = ["STEPS", "Progress", "Step", "migrate", "older_version", "stored_version"]
+__all__ = ["STEPS", "Progress", "Step", "migrate", "stored_version"]
 
 Step = Callable[[StorePaths], None]
 """Makes a store of version n one of n + 1, its root metadata included.
@@ -107,17 +107,6 @@ def stored_version(root: Path) -> int:
     if type(version) is not int:
         raise CorruptStoreError(f"{metadata} names no format version; restore it from a copy")
     return version
-
-
-def older_version(root: Path, version: int) -> FormatVersionError:
-    """The error for a store of an older version, with what to do."""
-    if version in STEPS:
-        remedy = f"`sharpwave migrate {root}` brings it up to date, and keeps what is there"
-    else:
-        remedy = "this release has no way from there; open it by the release that wrote it"
-    return FormatVersionError(
-        f"{root} is of format version {version}, this release reads {FORMAT_VERSION}: {remedy}"
-    )
 
 
 def _chain(root: Path, found: int, version: int, steps: Mapping[int, Step]) -> list[Step]:

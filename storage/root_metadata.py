@@ -118,9 +118,12 @@ def _check_version(metadata: Path, version: Any) -> None:
             f"release reads 1 to {FORMAT_VERSION}. Restore the file from a copy."
         )
     if version < FORMAT_VERSION:
-        from storage.migration import older_version
-
-        raise older_version(metadata.parent.parent, version)
+        root = metadata.parent.parent
+        raise FormatVersionError(
+            f"{root} is of format version {version}, this release reads {FORMAT_VERSION}: "
+            f"`sharpwave migrate {root}` brings it up to date and keeps what is there, or says why "
+            "it cannot"
+        )
     if version > FORMAT_VERSION:
         raise FormatVersionError(
             f"{metadata} is of format version {version}; this release reads up to "

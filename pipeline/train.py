@@ -23,6 +23,7 @@ from storage.errors import CheckpointError, ConfigError, NonFiniteError
 
 if TYPE_CHECKING:
     from pipeline.interruption import RoundEndStop
+    from storage import EnvironmentSpec
     from training.agent import ReplayAgent
     from training.config import RunConfig
 
@@ -84,17 +85,17 @@ def train(run: Run) -> None:
 
     Raises `KeyboardInterrupt` that says what is kept when the user stops it.
     """
+    from training.preflight import check_run
+
+    config, spec = check_run(run.config)  # before anything slow is loaded
     from pipeline.interruption import RoundEndStop
 
     stop = RoundEndStop()
     with stop.starting():
-        _train(run, stop)
+        _train(run, config, spec, stop)
 
 
-def _train(run: Run, stop: RoundEndStop) -> None:
-    from training.preflight import check_run
-
-    config, spec = check_run(run.config)
+def _train(run: Run, config: RunConfig, spec: EnvironmentSpec, stop: RoundEndStop) -> None:
     import training
 
     module, data = training.build(config, run.folder.path)

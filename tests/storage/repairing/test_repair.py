@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import storage
+from storage.commit_log import CommitLog
 from storage.errors import (
     CorruptStoreError,
     OverlayInUseError,
@@ -31,8 +32,7 @@ from tests.storage.zoo import check_tiny, play, tiny_spec
 
 
 def start_of(sound: Sound, segment: int, ordinal: int) -> int:
-    with storage.open(sound.path) as store:
-        return int(store.records(segment)["start"][ordinal])
+    return int(CommitLog(sound.paths.log(segment)).records["start"][ordinal])
 
 
 def damage_episode(sound: Sound, segment: int, ordinal: int) -> None:

@@ -55,8 +55,8 @@ LOG = {"log-record", "log-order", "log-unreadable", "torn-tail", "log-foreign"}
 
 
 def test_damage_anywhere_is_found_and_mended_or_harmless(tmp_path: Path) -> None:
-    outcomes = {live(tmp_path / str(seed), seed) for seed in range(12)}
-    assert {"found", "lost"} <= outcomes
+    outcomes = [live(tmp_path / str(seed), seed) for seed in range(12)]
+    assert outcomes.count("found") + outcomes.count("lost") > 6
 
 
 @pytest.mark.soak

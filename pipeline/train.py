@@ -23,7 +23,6 @@ from storage.errors import CheckpointError, ConfigError, NonFiniteError
 
 if TYPE_CHECKING:
     from pipeline.interruption import RoundEndStop
-    from storage import EnvironmentSpec
     from training.agent import ReplayAgent
     from training.config import RunConfig
 
@@ -85,17 +84,20 @@ def train(run: Run) -> None:
 
     Raises `KeyboardInterrupt` that says what is kept when the user stops it.
     """
-    from training.preflight import check_run
+    from training.preflight import check_budget
 
-    config, spec = check_run(run.config)  # before anything slow is loaded
+    check_budget(run.config)  # before anything slow is loaded
     from pipeline.interruption import RoundEndStop
 
     stop = RoundEndStop()
     with stop.starting():
-        _train(run, config, spec, stop)
+        _train(run, stop)
 
 
-def _train(run: Run, config: RunConfig, spec: EnvironmentSpec, stop: RoundEndStop) -> None:
+def _train(run: Run, stop: RoundEndStop) -> None:
+    from training.preflight import check_run
+
+    config, spec = check_run(run.config)
     import training
 
     module, data = training.build(config, run.folder.path)

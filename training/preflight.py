@@ -26,7 +26,7 @@ from training.placement import device_type
 if TYPE_CHECKING:
     from storage import EnvironmentSpec
 
-__all__ = ["check_run", "stored_environment"]
+__all__ = ["check_budget", "check_run", "stored_environment"]
 
 
 def check_run(config: RunConfig) -> tuple[RunConfig, EnvironmentSpec]:
@@ -46,8 +46,7 @@ def check_run(config: RunConfig) -> tuple[RunConfig, EnvironmentSpec]:
     """
     _check_threads(config.loop.threads)
     check_engine(config.agent.engine, device_type(config.loop.accelerator))
-    if config.replay.store is None:
-        _check_budget(config)
+    check_budget(config)
     if config.replay.store is None:
         spec = describe_environment(config.environment)
     else:
@@ -73,7 +72,14 @@ def _check_threads(threads: int) -> None:
         )
 
 
-def _check_budget(config: RunConfig) -> None:
+def check_budget(config: RunConfig) -> None:
+    """Refuses a budget that ends before anything is learnt; needs nothing slow.
+
+    Raises:
+        ConfigError: naming the settings.
+    """
+    if config.replay.store is not None:
+        return
     loop, batch = config.loop, config.agent.batch_size
     if loop.warmup >= loop.steps:
         raise ConfigError(

@@ -262,7 +262,7 @@ class SegmentWriter:
         """Under a sync rule, bring all committed rows, and the first ``rows``, to the device."""
         if self._syncing is not None and not self.failed and not self.released:
             with self._noting_failure():
-                self._syncing.sync(self.arrays, max(rows, self.rows))
+                self._syncing.sync(self.arrays, max(rows, self.rows), self.rows)
 
     def check_held(self, start: int, end: int) -> None:
         """WriterStateError when somebody else wrote here, or may have, meanwhile.

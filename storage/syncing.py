@@ -86,14 +86,14 @@ class Syncing:
         self._folder = folder
         self._log = log
         self._rows = 0
-        """Rows on the device."""
+        """Rows that are on the device and do not change any more."""
         self._waiting = 0
         self._since = 0.0
 
     def before_record(self, arrays: Arrays, rows: int) -> None:
         """Bring rows [0, rows) to the device, where their record must not be there earlier."""
         if self._rule.episodes == 1:
-            self._sync_rows(arrays, rows)
+            self._sync_rows(arrays, rows, rows)
 
     def after_record(self, arrays: Arrays, rows: int) -> None:
         """Count an episode that was appended; bring all that wait to the device when it is time."""
@@ -103,17 +103,20 @@ class Syncing:
         self._waiting += 1
         late = 0 < self._rule.seconds <= now - self._since
         if late or self._waiting >= self._rule.episodes:
-            self.sync(arrays, rows)
+            self.sync(arrays, rows, rows)
 
-    def sync(self, arrays: Arrays, rows: int) -> None:
-        """Bring rows [0, rows) and all records to the device; raises DeviceError."""
-        self._sync_rows(arrays, rows)
+    def sync(self, arrays: Arrays, rows: int, final: int) -> None:
+        """Bring rows [0, rows) and all records to the device; raises DeviceError.
+
+        Rows from ``final`` on are of an open episode, whose end may yet change them.
+        """
+        self._sync_rows(arrays, rows, final)
         with device_errors(self._log.path):
             self._log.sync()
         self._waiting = 0
 
-    def _sync_rows(self, arrays: Arrays, rows: int) -> None:
+    def _sync_rows(self, arrays: Arrays, rows: int, final: int) -> None:
         for name, array in arrays.items():
             with device_errors(self._folder / name):
                 sync_pages(array[self._rows : rows], self._folder / name)
-        self._rows = max(self._rows, rows)
+        self._rows = max(self._rows, final)

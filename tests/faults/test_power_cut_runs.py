@@ -38,7 +38,8 @@ def test_a_run_resumes_after_power_cuts_and_ends_as_if_there_had_been_none(
                 wait = random.Random(cut).uniform(0, 1.0) if cut < cuts else None
                 done = attempt(learners, disk, folder, wait)
                 cut += not done
-            assert storage.verify(folder / "runs/run/store").sound
+            found = storage.verify(folder / "runs/run/store")
+            assert found.sound, [(e.file, e.kind, e.rows, e.ordinals) for e in found.errors]
             check_same_run(expected / "runs/run", folder / "runs/run")
             runs += 1
     print(f"{cut} cuts in {runs} runs")

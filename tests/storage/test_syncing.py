@@ -12,7 +12,7 @@ import pytest
 import storage
 from storage import syncing
 from storage.errors import ConfigError, DeviceError
-from tests.storage.zoo import check_tiny, play, tiny_spec
+from tests.storage.zoo import Tiny, check_tiny, play, tiny_spec
 
 
 @pytest.fixture
@@ -87,6 +87,20 @@ def test_episodes_wait_for_each_other(tmp_path: Path, calls: list[str]) -> None:
         play(writer, 0, 4)
         writer.position()
         assert calls[-1] == "log 000000.log"
+
+
+def test_rows_that_an_end_changes_are_synced_again(tmp_path: Path, calls: list[str]) -> None:
+    """A position brings open rows to the device; closing the episode then changes the last."""
+    store = storage.create(tmp_path / "store", tiny_spec())
+    with store.writer(durability="fsync") as writer:
+        tiny = Tiny(0, 1)
+        writer.begin(0, tiny.observation(0))
+        writer.step(0, **tiny.step(0) | {"terminated": False, "truncated": False})
+        writer.position()
+        calls.clear()
+        writer.end(0)
+        columns = [f"rows {column.name}" for column in store.schema.columns]
+        assert calls == [*columns, "log 000000.log"]
 
 
 def test_one_that_waited_long_enough_is_synced(tmp_path: Path, calls: list[str]) -> None:

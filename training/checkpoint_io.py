@@ -71,6 +71,7 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         finally:
             written.unlink(missing_ok=True)
         if self._synced:
+            _sync_metrics(target.absolute().parent.parent / "metrics.csv")
             sync_folder(target.parent)
             if fresh:
                 sync_folder(target.absolute().parent.parent)
@@ -125,6 +126,13 @@ def _keep_previous(last: Path) -> None:
         linked.replace(last.with_name(_PREVIOUS))
     finally:
         linked.unlink(missing_ok=True)
+
+
+def _sync_metrics(path: Path) -> None:
+    """Has the device hold the rows up to the checkpoint, from which a resumed run goes on."""
+    if path.is_file():
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
 
 
 def sync_folder(folder: Path) -> None:

@@ -18,7 +18,6 @@ from tests.faults.test_kill_commands import RUN_STEPS, check_same_run
 WORDS = train_words(RUN_STEPS, "--loop.lanes=2", "--loop.durability=fsync")
 
 
-@pytest.mark.xfail(reason="an overlay's zarr.json gets its name before the device has its bytes")
 @pytest.mark.parametrize("cuts", [pytest.param(24, marks=pytest.mark.soak)])
 def test_a_run_resumes_after_power_cuts_and_ends_as_if_there_had_been_none(
     learners: Nursery, tmp_path: Path, cuts: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
@@ -225,6 +226,11 @@ class Lane:
         segment.check_held(self.start, row + 1)
         if segment.rows <= self.start:  # else an interrupted call had come as far as the log
             if ending in (Ending.CUT, Ending.SALVAGED):
+                note = OpenEpisodeNote(
+                    self.start, self.seed, self.lane_episode, self.begin_time, ending
+                )
+                with suppress(OSError):  # of use to a salvage alone, should this be killed
+                    write_note(segment.paths.open_episode(segment.id), note)
                 segment.arrays["truncated"][row - 1] = True
             self.close_row(row)
             segment.commit(self._record(segment, ending, row))

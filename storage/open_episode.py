@@ -13,7 +13,7 @@ from storage.containment import open_regular, read_regular
 
 __all__ = ["OpenEpisodeNote", "create_note", "read_note", "write_note"]
 
-_FIELDS = struct.Struct("<8sqQ?7xqq")
+_FIELDS = struct.Struct("<8sqQ?B6xqq")
 _MAGIC = b"SWAVOPEN"
 _SIZE = _FIELDS.size + 4
 
@@ -26,6 +26,8 @@ class OpenEpisodeNote:
     seed: int | None
     lane_episode: int
     begin_time: int
+    closing: int = 0
+    """The ending with which a writer had begun to close the episode itself; 0 for none."""
 
 
 def create_note(path: Path) -> None:
@@ -38,7 +40,8 @@ def write_note(path: Path, note: OpenEpisodeNote) -> None:
     """Overwrite the note in place; a torn write fails its checksum and counts as no note."""
     seed = note.seed or 0
     known = note.seed is not None
-    data = _FIELDS.pack(_MAGIC, note.start, seed, known, note.lane_episode, note.begin_time)
+    numbers = note.closing, note.lane_episode, note.begin_time
+    data = _FIELDS.pack(_MAGIC, note.start, seed, known, *numbers)
     descriptor = open_regular(path, os.O_WRONLY | os.O_CREAT)
     try:
         os.pwrite(descriptor, data + crc32c(data).to_bytes(4, "little"), 0)
@@ -54,7 +57,7 @@ def read_note(path: Path) -> OpenEpisodeNote | None:
         return None
     if len(data) != _SIZE or int.from_bytes(data[-4:], "little") != crc32c(data[:-4]):
         return None
-    magic, start, seed, known, lane_episode, begin_time = _FIELDS.unpack(data[:-4])
+    magic, start, seed, known, closing, lane_episode, begin_time = _FIELDS.unpack(data[:-4])
     if magic != _MAGIC:
         return None
-    return OpenEpisodeNote(start, seed if known else None, lane_episode, begin_time)
+    return OpenEpisodeNote(start, seed if known else None, lane_episode, begin_time, closing)

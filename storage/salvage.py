@@ -141,7 +141,7 @@ def _commit_open(store: Store, segment: SegmentWriter, steps: int) -> EpisodeRec
     last = start + steps - 1
     if segment.arrays["terminated"][last]:
         ending = Ending.TERMINATED
-    elif segment.arrays["truncated"][last]:
+    elif segment.arrays["truncated"][last] and not note.closing:
         ending = Ending.TRUNCATED
     else:
         ending = Ending.SALVAGED

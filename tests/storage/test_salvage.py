@@ -211,3 +211,34 @@ def test_kill_9_at_random_instants_loses_nothing_committed(
     ]
     assert sum(episodes for episodes, _ in results) > len(delays)
     assert sum(salvaged for _, salvaged in results) > len(delays) // 2
+
+
+@pytest.mark.parametrize("ending", ["salvaged", "cut"])
+def test_a_kill_within_a_closing_does_not_make_the_environment_end_it(
+    store: storage.Store, monkeypatch, ending: str
+) -> None:
+    """The last step was flagged already, and its record not there yet."""
+    writer = store.writer()
+    tiny = Tiny(0, 1)
+    writer.begin(0, tiny.observation(0))
+    writer.step(0, **tiny.step(0) | {"terminated": False, "truncated": False})
+    with monkeypatch.context() as patch:
+        patch.setattr(SegmentWriter, "commit", _killed)
+        if ending == "cut":
+            with pytest.raises(_KilledError):
+                writer.end(0)
+            die(writer)
+        else:
+            die(writer)
+            with pytest.raises(_KilledError):
+                salvage(store)
+    (record,) = salvage(storage.open(store.path, mode="r+")).episodes
+    assert (record.length, record.ending) == (1, Ending.SALVAGED)
+
+
+class _KilledError(Exception):
+    pass
+
+
+def _killed(*_: object) -> None:
+    raise _KilledError

@@ -29,7 +29,7 @@ from storage.log_record import (
     with_kind,
 )
 
-__all__ = ["CommitLog", "log_with_voids"]
+__all__ = ["CommitLog"]
 
 _SEAL, _VOID = int(RecordKind.SEAL), int(RecordKind.VOID)
 
@@ -292,24 +292,6 @@ class CommitLog:
         if taken.ordinals:
             checksums[: taken.ordinals] = taken.all_checksums[: taken.ordinals]
         return taken._replace(all_records=records, all_checksums=checksums)
-
-
-def log_with_voids(path: Path, ordinals: Iterable[int]) -> bytes:
-    """What the log at ``path`` holds, with the episodes of these ordinals taken out.
-
-    KeyError for an ordinal that it has no episode of.
-    """
-    data = read_regular(path)
-    header, size = LogHeader.decode(data, path)
-    dtype = record_dtype(len(header.columns))
-    raw = np.frombuffer(data, dtype, count=(len(data) - size) // dtype.itemsize, offset=size)
-    place = {int(o): i for i, o in enumerate(raw["ordinal"]) if raw["kind"][i] != RecordKind.SEAL}
-    content = bytearray(data)
-    for ordinal in ordinals:
-        at = size + place[ordinal] * dtype.itemsize
-        record = bytes(content[at : at + dtype.itemsize])
-        content[at : at + dtype.itemsize] = with_kind(record, RecordKind.VOID)
-    return bytes(content)
 
 
 def _without(rows: np.ndarray[Any, Any], void: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

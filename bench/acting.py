@@ -14,7 +14,7 @@ from bench.figure import Figure
 from bench.products import act_products, layer_sizes
 from bench.timing import alternate, microseconds
 from training.actor import GaussianActor
-from training.network import VRacerNetwork
+from training.agents.vracer.network import VRacerNetwork
 from training.scaling import ObservationScaling
 
 __all__ = ["measure"]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from storage.environment_spec import EnvironmentSpec
-    from training.network import VRacerNetwork
+    from training.agents.vracer.network import VRacerNetwork
     from training.scaling import ObservationScaling
 
 __all__ = ["EagerActor", "EagerPolicy"]

@@ -18,7 +18,7 @@ from storage.environment_spec import EnvironmentSpec
 from storage.replay import ReplayView
 from storage.replay.batch import FIELDS
 from storage.store import Store
-from training.vracer import VRacer
+from training.agents.vracer.agent import VRacer
 
 __all__ = [
     "feed_back_work",

@@ -11,8 +11,9 @@ import torch
 from bench.cheetah import ENVIRONMENT, spec
 from bench.inside import Tap, engine_of
 from storage.store import Store
+from training.agents.vracer.config import VRacerConfig
 from training.assembly import make_agent
-from training.config import EnvironmentConfig, RunConfig, VRacerConfig
+from training.config import EnvironmentConfig, RunConfig
 from training.engines.compiler import compiler_problem
 from training.engines.engine_choice import EngineName
 

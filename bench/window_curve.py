@@ -18,7 +18,7 @@ from bench.sampling import feed_back_work, filled_store, gather_work, row_bytes,
 from bench.timing import alternate, microseconds
 from storage.schema import make_schema
 from storage.store import Store
-from training.vracer import VRacer
+from training.agents.vracer.agent import VRacer
 
 __all__ = ["EXPONENTS", "fitting", "measure"]
 

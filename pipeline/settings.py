@@ -52,10 +52,12 @@ class SettingsParser:
         description: str,
         settings: type[Any],
         extra: Mapping[str, str] = MappingProxyType({}),
+        chosen: Mapping[type[Any], type[Any]] = MappingProxyType({}),
     ) -> None:
         """`usage` is what follows the verb, as "CONFIG ... [--SECTION.NAME=VALUE ...]".
 
-        `extra` are the verb's own options and their help; their values come back as text.
+        `extra` are the verb's own options and their help; their values come back as text. `chosen`
+        gives the subclass to take for a config class that fields are declared with.
         """
         self.prog = f"sharpwave {verb}"
         self.parser = ArgumentParser(
@@ -65,7 +67,7 @@ class SettingsParser:
             exit_on_error=False,
             formatter_class=SettingsHelp,
         )
-        self._options = list(_options(settings, ""))
+        self._options = list(_options(settings, "", chosen))
         self._groups: dict[str, Any] = {}
         self.parser.add_argument("--config", action="config", help=argparse.SUPPRESS)
         self._extra = [f"--{name}" for name in extra]
@@ -171,19 +173,24 @@ def split_words(words: Sequence[str]) -> tuple[list[str], list[str]]:
     return positional, options
 
 
-def _options(settings: type[Any], prefix: str) -> Iterator[_Option]:
+def _options(
+    settings: type[Any], prefix: str, chosen: Mapping[type[Any], type[Any]]
+) -> Iterator[_Option]:
     hints = typing.get_type_hints(settings)
     help_texts = _help_texts(settings)
     for each in dataclasses.fields(settings):
         name, hint = f"{prefix}{each.name}", hints[each.name]
         if dataclasses.is_dataclass(hint):
-            yield from _options(cast(type[Any], hint), f"{name}.")
+            section = cast(type[Any], hint)
+            yield from _options(chosen.get(section, section), f"{name}.", chosen)
         else:
             yield _Option(name, hint, _default(each), help_texts.get(each.name, ""))
 
 
 def _help_texts(settings: type[Any]) -> dict[str, str]:
-    texts = {p.arg_name: p.description for p in parse_docstring(settings.__doc__ or "").params}
+    texts: dict[str, str | None] = {}
+    for base in reversed(settings.__mro__):
+        texts |= {p.arg_name: p.description for p in parse_docstring(base.__doc__ or "").params}
     attributes = {p.arg_name: p.description for p in parse_from_object(settings).params}
     return {name: " ".join((text or "").split()) for name, text in (attributes | texts).items()}
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import storage
+from pipeline.agent_choice import agent_kind
 from pipeline.curve import show_curve
 from pipeline.forecast import announce_run
 from pipeline.quoting import quote
@@ -61,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
     files, options = split_words(arguments)
     if files and any(option.startswith("--resume=") for option in options):
         raise ConfigError(f"--resume takes the run's own settings; leave out {' '.join(files)}")
-    values = _parser().parse([Path(file) for file in files], options)
+    values = _parsed([Path(file) for file in files], options)
     resume = values.pop("resume", None)
     run = _new_run(files, values) if resume is None else _resumed_run(Path(resume), options)
     if run.finished:
@@ -76,7 +77,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def read_config(files: Sequence[Path], options: Sequence[str] = ()) -> RunConfig:
     """The settings of `files` and options such as "--loop.steps=500"."""
-    return _config(_parser().parse(files, options))
+    return _config(_parsed(files, options))
 
 
 def train(run: Run) -> None:
@@ -202,10 +203,15 @@ def _done(module: ReplayAgent) -> str:
     return f"{module.environment_steps:,} steps and {updates}" if module.acting else updates
 
 
-def _parser() -> SettingsParser:
+def _parsed(files: Sequence[Path], options: Sequence[str]) -> dict[str, Any]:
+    """The merged settings as nested dictionaries, checked by the agent that they name."""
+    from training.agent_config import AgentConfig
+    from training.agents.registry import config_class
     from training.config import RunConfig
 
-    return SettingsParser("train", _USAGE, _DESCRIPTION, RunConfig, _EXTRA)
+    chosen = {AgentConfig: config_class(agent_kind(files, options))}
+    parser = SettingsParser("train", _USAGE, _DESCRIPTION, RunConfig, _EXTRA, chosen)
+    return parser.parse(files, options)
 
 
 def _config(values: dict[str, Any]) -> RunConfig:

@@ -28,6 +28,7 @@ __all__ = [
     "nest",
     "probabilities",
     "space_from_json",
+    "space_size",
     "space_to_json",
 ]
 
@@ -112,6 +113,11 @@ def flatten_space(space: Space[Any], prefix: str) -> tuple[Leaf, ...]:
     return tuple(
         leaf for key, child in children for leaf in flatten_space(child, f"{prefix}.{key}")
     )
+
+
+def space_size(space: Space[Any], prefix: str) -> int:
+    """Numbers in a value of a space; UnsupportedSpaceError as of `flatten_space`."""
+    return sum(leaf.size for leaf in flatten_space(space, prefix))
 
 
 def leaf_values(value: Any, leaves: Sequence[Leaf]) -> list[Any]:

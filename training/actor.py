@@ -18,7 +18,7 @@ from training.device import arrays_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from training.network import VRacerNetwork
+    from training.agents.vracer.network import VRacerNetwork
     from training.scaling import ObservationScaling
 
 __all__ = ["Action", "GaussianActor"]

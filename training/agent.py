@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from lightning.pytorch import LightningModule
 
-from storage.errors import CheckpointError
+from storage.errors import CheckpointError, ConfigError
 from training.checkpoint import AGENT_KEY, check_environment, check_parameters
 from training.checkpoint_fit import check_loops, check_optimizer, check_whole
 from training.config_file import to_mapping
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from storage import EnvironmentSpec, EpisodeRecord
     from storage.replay import ReplayView
     from storage.replay.schemes.priority_settings import PrioritySettings
+    from training.agent_config import AgentConfig
     from training.config import RunConfig
     from training.experience import Experience
     from training.policy import Policy
@@ -47,7 +48,8 @@ class ReplayAgent(LightningModule):
     :meth:`learn` after each. The optimizer is stepped with the round as its closure, so that
     Lightning counts rounds; the engine leaves every gradient None, so that step changes nothing.
 
-    Contract for subclasses. They name ``fields``, set ``policy`` in ``__init__`` and implement:
+    Contract for subclasses. They name ``settings``, the class of their configuration, and
+    ``fields``, set ``policy`` in ``__init__`` and implement:
     :meth:`bind`, called when training starts, after every checkpoint was loaded;
     :meth:`start_learning`, called once, when the warm-up has ended and a batch can be drawn;
     :meth:`update`, one gradient step with feed-back, forgetting and schedules;
@@ -57,14 +59,24 @@ class ReplayAgent(LightningModule):
     Args:
         config: The run's settings.
         spec: Name and spaces of the environment.
+
+    Raises:
+        ConfigError: the settings are another agent's.
     """
 
+    settings: ClassVar[type[AgentConfig]]
+    """The class of the agent's settings."""
     policy: Policy
     fields: ClassVar[tuple[str, ...]]
     """What :meth:`update` reads of a replay batch; nothing else is gathered."""
 
     def __init__(self, config: RunConfig, spec: EnvironmentSpec) -> None:
         super().__init__()
+        if not isinstance(config.agent, self.settings):
+            raise ConfigError(
+                f"{type(self).__name__} takes settings of {self.settings.__name__}, not of "
+                f"{type(config.agent).__name__}; make it by training.build(config)"
+            )
         self.automatic_optimization = False
         self.config = config
         self.spec = spec

@@ -14,6 +14,7 @@ from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.loggers import Logger
 
 from storage.errors import ConfigError
+from training.agents.registry import agent_class
 from training.checkpoint_io import AtomicCheckpointIO
 from training.environment import load_object, make_environment
 from training.first_checkpoint import FirstCheckpoint
@@ -29,7 +30,6 @@ from training.quiet import quiet_lightning
 from training.retention import DropSegments
 from training.run_files import BestCheckpoint, LastCheckpoint, SettingsFile, TensorBoardFiles
 from training.vector_lanes import VectorLanes
-from training.vracer import VRacer
 
 if TYPE_CHECKING:
     from storage import EnvironmentSpec
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from training.config import RunConfig
 
 __all__ = ["build", "make_agent", "make_lanes", "trainer"]
-
-_AGENTS: dict[str, type[ReplayAgent]] = {"vracer": VRacer}
 
 
 def build(
@@ -74,7 +72,7 @@ def build(
 
 def make_agent(config: RunConfig, spec: EnvironmentSpec) -> ReplayAgent:
     """The agent that ``config.agent`` describes, for an environment's spaces."""
-    return _AGENTS[config.agent.kind](config, spec)
+    return agent_class(config.agent.kind)(config, spec)
 
 
 def make_lanes(config: RunConfig) -> Lanes:

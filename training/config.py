@@ -7,17 +7,18 @@ included; checkpoints and metrics fall on round ends.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from storage.replay.schemes.priority_settings import PrioritySettings, SequenceSettings
 from storage.retention import Retention
+from training.agent_config import AgentConfig
+from training.agents.vracer.config import VRacerConfig
 from training.environment import EnvironmentConfig, WrapperConfig
-from training.refer import ReferSettings
 from training.setting_checks import check_numbers, check_positive, require, shown
 
 __all__ = [
+    "AgentConfig",
     "CheckpointConfig",
     "EnvironmentConfig",
     "EvaluationConfig",
@@ -30,59 +31,6 @@ __all__ = [
     "VRacerConfig",
     "WrapperConfig",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class VRacerConfig:
-    """V-RACER with remember-and-forget rules.
-
-    Args:
-        kind: The agent's name.
-        hidden: Sizes of the SoftSign layers.
-        residual: Adds a layer's input to its output where both have the same size.
-        state_dependent_stdev: The standard deviation is a network output instead of free
-            parameters.
-        initial_stdev: Standard deviation of the initial policy, in half-ranges of the action box.
-        discount: Discount factor, in (0, 1].
-        learning_rate: Adam's initial rate; annealed by ``refer.annealing``.
-        batch_size: Steps in a batch.
-        gradient_clip: Largest norm of the gradient; unlimited by default.
-        scale_observations: Normalises observations by the replay memory's mean and deviation.
-        scale_rewards: Divides rewards by the root mean square over the replay memory.
-        scaling_interval: Updates between two moves of the statistics and recounts of far steps.
-        acting_interval: Updates between two copies of the weights from a GPU to the host, where
-            acting happens; on the CPU acting always sees the newest weights.
-        engine: What runs the updates: "fused" (gradients by hand), "compiled" (torch.compile),
-            "eager", or "auto", the fastest that fits. A resumed run keeps its engine.
-        refer: The remember-and-forget rules.
-    """
-
-    kind: Literal["vracer"] = "vracer"
-    hidden: list[int] = field(default_factory=lambda: [128, 128])
-    residual: bool = True
-    state_dependent_stdev: bool = False
-    initial_stdev: float = math.sqrt(0.2)
-    discount: float = 0.995
-    learning_rate: float = 1e-4
-    batch_size: int = 256
-    gradient_clip: float | None = None
-    scale_observations: bool = True
-    scale_rewards: bool = True
-    scaling_interval: int = 1000
-    acting_interval: int = 1
-    engine: Literal["auto", "eager", "compiled", "fused"] = "auto"
-    refer: ReferSettings = field(default_factory=ReferSettings)
-
-    def __post_init__(self) -> None:
-        check_numbers("agent", self)
-        sizes = len(self.hidden) > 0 and all(size > 0 for size in self.hidden)
-        require(sizes, f"agent.hidden is {self.hidden}; give at least one positive size")
-        require(0 < self.discount <= 1, f"agent.discount is {self.discount}; it lies in (0, 1]")
-        positive = ("learning_rate", "initial_stdev", "batch_size", "scaling_interval")
-        for name in (*positive, "acting_interval"):
-            check_positive(f"agent.{name}", getattr(self, name))
-        if self.gradient_clip is not None:
-            check_positive("agent.gradient_clip", self.gradient_clip)
 
 
 Scheme = Literal["uniform", "per", "pser"]
@@ -313,7 +261,7 @@ class RunConfig:
     environment: EnvironmentConfig
     name: str = "run"
     seed: int = 0
-    agent: VRacerConfig = field(default_factory=VRacerConfig)
+    agent: AgentConfig = field(default_factory=VRacerConfig)
     replay: ReplayConfig = field(default_factory=ReplayConfig)
     loop: LoopConfig = field(default_factory=LoopConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)

@@ -16,6 +16,8 @@ import yaml
 from storage.atomic import write_atomic
 from storage.errors import ConfigError
 from storage.replay.schemes.priority_settings import PRIORITY_PRESETS, PrioritySettings
+from training.agent_config import AgentConfig
+from training.agents.registry import config_class, kind_of
 from training.config import RunConfig, WrapperConfig
 from training.refer import ReferSettings, preset
 from training.setting_checks import shown
@@ -209,6 +211,8 @@ def _dataclass(hint: Any, value: Any, at: str) -> Any:
         return preset(value)
     if isinstance(value, str) and hint is PrioritySettings:
         return PRIORITY_PRESETS[_choice(tuple(PRIORITY_PRESETS), value, at)]
+    if hint is AgentConfig:
+        hint = config_class(kind_of(_mapping(value, at)))
     return from_mapping(hint, value, at)
 
 

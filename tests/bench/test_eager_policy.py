@@ -7,7 +7,7 @@ import torch
 from bench.cheetah import ACTIONS, OBSERVATIONS, spec
 from bench.eager_policy import EagerActor, EagerPolicy
 from training.actor import GaussianActor
-from training.network import VRacerNetwork
+from training.agents.vracer.network import VRacerNetwork
 from training.policy import GaussianPolicy
 from training.scaling import ObservationScaling
 

@@ -12,14 +12,15 @@ import storage
 from tests.training.engines.test_engine import batch, network, schedule
 from tests.training.tiny import tiny_config
 from training.actor import GaussianActor
+from training.agents.vracer.config import VRacerConfig
+from training.agents.vracer.stage import VRacerStage
 from training.assembly import build, trainer
-from training.config import LoopConfig, VRacerConfig
+from training.config import LoopConfig
 from training.device import HostReader, MirroredBlock, arrays_of
 from training.engines.adam import make_adam
 from training.engines.engine import EagerEngine
 from training.refer import PRESETS
 from training.scaling import ObservationScaling
-from training.vracer_stage import VRacerStage
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 CUDA = torch.device("cuda")

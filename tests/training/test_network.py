@@ -7,7 +7,8 @@ import torch
 from torch.nn.functional import softsign
 
 from storage.errors import ConfigError
-from training.network import Mlp, VRacerNetwork
+from training.agents.vracer.network import VRacerNetwork
+from training.network import Mlp
 
 
 def generator(seed: int = 0) -> torch.Generator:

@@ -9,7 +9,7 @@ from storage.environment_spec import EnvironmentSpec
 from storage.errors import UnsupportedSpaceError
 from storage.layout import BehaviourKind
 from training.actor import GaussianActor
-from training.network import VRacerNetwork
+from training.agents.vracer.network import VRacerNetwork
 from training.policy import GaussianPolicy, RandomPolicy
 from training.scaling import ObservationScaling
 

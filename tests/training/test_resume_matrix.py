@@ -15,9 +15,10 @@ from lightning.pytorch.callbacks import Callback
 import storage
 from storage.replay import PrioritySettings, SequenceSettings
 from tests.training.tiny import ROUND, differences, rows, tiny_config
+from training.agents.vracer.config import VRacerConfig
 from training.assembly import build, trainer
 from training.checkpoint_file import read_checkpoint
-from training.config import LoopConfig, RunConfig, VRacerConfig
+from training.config import LoopConfig, RunConfig
 from training.refer import PRESETS
 
 SCHEMES: dict[str, dict[str, Any]] = {

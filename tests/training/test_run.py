@@ -13,8 +13,8 @@ import training
 from storage.errors import ConfigError, StoreExistsError
 from storage.replay import ReplayView
 from tests.training.tiny import ROUND, WARMUP, differences, rows, run, tiny_config
+from training.agents.vracer.config import VRacerConfig
 from training.assembly import build, trainer
-from training.config import VRacerConfig
 
 
 def test_counters_metrics_and_a_partial_last_round(tmp_path):

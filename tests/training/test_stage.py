@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from training.network import VRacerNetwork
+from training.agents.vracer.network import VRacerNetwork
 from training.stage import PureModule, ScheduleTensors
 
 

@@ -8,13 +8,13 @@ import pytest
 import torch
 
 from tests.training.engines.test_engine import batch, network, schedule, weighted
+from training.agents.vracer.stage import VRacerStage
 from training.engines.adam import make_adam
 from training.engines.compile_report import CompileError
 from training.engines.compiled_engine import CompiledEngine
 from training.engines.compiler import compiler_problem
 from training.engines.engine import EagerEngine
 from training.refer import PRESETS
-from training.vracer_stage import VRacerStage
 
 pytestmark = pytest.mark.skipif(compiler_problem() is not None, reason=str(compiler_problem()))
 

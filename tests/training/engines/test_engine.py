@@ -7,15 +7,15 @@ import pytest
 import torch
 
 from storage.errors import CheckpointError, ConfigError
+from training.agents.vracer.gradient import VRacerGradient
+from training.agents.vracer.network import VRacerNetwork
+from training.agents.vracer.stage import VRACER_SCHEDULE, VRacerStage
 from training.engines.adam import ADAM_EPSILON, make_adam
 from training.engines.engine import EagerEngine
 from training.engines.fused_engine import FusedEngine
-from training.network import VRacerNetwork
 from training.refer import PRESETS
 from training.stage import ScheduleTensors
 from training.tensor_batch import TensorBatch
-from training.vracer_gradient import VRacerGradient
-from training.vracer_stage import VRACER_SCHEDULE, VRacerStage
 
 
 def network(seed: int = 0) -> VRacerNetwork:

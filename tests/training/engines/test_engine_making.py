@@ -12,6 +12,8 @@ import pytest
 from storage.errors import CheckpointError, ConfigError
 from tests.training.engines.test_compiler import compiler
 from tests.training.engines.test_engine import batch, network, schedule
+from training.agents.vracer.gradient import VRacerGradient
+from training.agents.vracer.stage import VRacerStage
 from training.engines.adam import make_adam
 from training.engines.compile_report import CompileError, compile_error
 from training.engines.compiler import compiler_problem
@@ -19,8 +21,6 @@ from training.engines.engine_choice import COMPILED_FROM
 from training.engines.engine_making import make_engine
 from training.engines.fallback_engine import NotCompiledWarning
 from training.refer import PRESETS
-from training.vracer_gradient import VRacerGradient
-from training.vracer_stage import VRacerStage
 
 BREAKS_WHEN_LINKING = """
 case "$*" in

@@ -1,8 +1,8 @@
 """V-RACER's gradient at the outputs of its network, in closed form.
 
-The same numbers that autograd finds for `training.vracer_stage.vracer_loss`, per step (the table
-of ReF-ER's blended gradients): near steps get beta times the policy's and the value's part, every
-step (1 - beta) times the gradient of the divergence.
+The same numbers that autograd finds for `vracer_loss`, per step (the table of ReF-ER's blended
+gradients): near steps get beta times the policy's and the value's part, every step (1 - beta) times
+the gradient of the divergence.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from training.gaussian import LOG_RATIO_LIMIT
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from training.network import VRacerNetwork
+    from training.agents.vracer.network import VRacerNetwork
     from training.refer import ReferSettings
     from training.stage import Feedback, Parameters, Schedule
     from training.tensor_batch import TensorBatch

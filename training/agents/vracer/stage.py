@@ -17,7 +17,7 @@ from training.refer import ReferSettings, blend, near_mask
 from training.stage import PureModule
 
 if TYPE_CHECKING:
-    from training.network import VRacerNetwork, VRacerOutput
+    from training.agents.vracer.network import VRacerNetwork, VRacerOutput
     from training.stage import Feedback, Parameters, Schedule
     from training.tensor_batch import TensorBatch
 

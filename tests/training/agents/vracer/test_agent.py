@@ -10,11 +10,11 @@ import storage
 from storage.errors import CheckpointError, ConfigError, EmptyViewError, UnsupportedSpaceError
 from storage.replay import ReplayView
 from tests.training.tiny import ROUND, WARMUP, differences, longer, rows, run, tiny_config
+from training.agents.vracer.agent import VRacer
+from training.agents.vracer.config import VRacerConfig
 from training.assembly import build, trainer
-from training.config import VRacerConfig
 from training.engines.fused_engine import FusedEngine
 from training.refer import annealed, beta_rate, far_bound
-from training.vracer import VRacer
 
 _WATCHED = (
     "admit",
@@ -126,7 +126,7 @@ def test_truncated_ends_bootstrap_from_the_value_now(tmp_path):
     seen = []
 
     def watched(view, batch):
-        VRacer._refresh_truncated(module, view, batch)
+        VRacer.refresh_batch(module, view, batch)
         where = np.flatnonzero(batch.truncated)
         final = view.read("observation", batch.segment[where], batch.row[where] + 1)
         values = module.actor.values(np.asarray(final, np.float64))
@@ -135,7 +135,7 @@ def test_truncated_ends_bootstrap_from_the_value_now(tmp_path):
         assert not batch.next_value_target[ended].any()
         seen.append(len(where))
 
-    module._refresh_truncated = watched
+    module.refresh_batch = watched
     trainer(config, tmp_path).fit(module, data)
     assert sum(seen) > 20
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 
+from training.agents.vracer.gradient import VRacerGradient
+from training.agents.vracer.network import VRacerNetwork
+from training.agents.vracer.stage import VRACER_SCHEDULE, VRacerStage
 from training.engines.adam import ADAM_EPSILON, make_adam
 from training.engines.fused_engine import FusedEngine
-from training.network import VRacerNetwork
 from training.refer import PRESETS, ReferSettings
 from training.stage import ScheduleTensors
 from training.tensor_batch import TensorBatch
-from training.vracer_gradient import VRacerGradient
-from training.vracer_stage import VRACER_SCHEDULE, VRacerStage
 
 _RULES = {**PRESETS, "reverse": ReferSettings(divergence="policy_behaviour")}
 

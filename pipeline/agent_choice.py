@@ -1,0 +1,43 @@
+"""Which agent a run's files and options name: it decides which settings there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from storage.errors import ConfigError
+
+__all__ = ["agent_kind"]
+
+_OPTION: Final = "--agent.kind="
+
+
+def agent_kind(files: Sequence[Path], options: Sequence[str]) -> str:
+    """The kind that the command line names, else the last file that names one, else the default.
+
+    A resumed run is of the kind that its own settings name.
+
+    Raises:
+        ConfigError: a file that cannot be read.
+    """
+    from training.agents.registry import DEFAULT_KIND, kind_of
+    from training.config_file import read_mapping
+
+    given = [option for option in options if option.startswith(_OPTION)]
+    if given:
+        return given[-1].removeprefix(_OPTION)
+    files = [*files, *(_resumed(option) for option in options if option.startswith("--resume="))]
+    kinds = [DEFAULT_KIND]
+    for file in files:
+        try:
+            section = read_mapping(file).get("agent")
+        except ConfigError:
+            continue  # whoever reads the file says what is wrong with it
+        if isinstance(section, dict) and "kind" in section:
+            kinds.append(kind_of(section))
+    return kinds[-1]
+
+
+def _resumed(option: str) -> Path:
+    return Path(option.removeprefix("--resume=")) / "config.yaml"

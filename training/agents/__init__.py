@@ -1,0 +1,1 @@
+"""The agents: each a Lightning module, its settings, networks and losses."""

@@ -55,6 +55,9 @@ class EagerPolicy:
         self._actor = actor
         self._mapping = ActionMapping(spec.action_space)
 
+    def begin(self, lane: int, steps: int) -> None:
+        """Nothing of this policy is tied to an episode."""
+
     def act(
         self, lane: int, step_index: int, observation: Any, *, greedy: bool = False
     ) -> PolicyStep:

@@ -5,23 +5,24 @@ The kernels read the torch weights in place, so every update is seen by the next
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from storage.errors import ConfigError
 from storage.kernel import Bytes, Floats, Floats32
 from storage.randomness import stream_key
-from training.actor_kernels import act_row, evaluate_rows
+from training.actor_kernels import ACTIVATION_CODES, act_row, evaluate_rows
 from training.device import arrays_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from torch import Tensor, nn
 
-    from training.agents.vracer.network import VRacerNetwork
+    from training.network import Mlp
     from training.scaling import ObservationScaling
 
-__all__ = ["Action", "GaussianActor"]
+__all__ = ["Action", "GaussianActor", "PolicyLayout", "PolicyNetwork"]
 
 _NOISE = "action noise"
 
@@ -33,12 +34,42 @@ class Action(NamedTuple):
     """The draw u, (A,)."""
     behaviour: Floats32
     """Mean, then standard deviation, (2 A,)."""
-    value: float
-    """V(s)."""
+    value: float | None
+    """V(s); None where the network has no such output."""
+
+
+class PolicyLayout(NamedTuple):
+    """Where a network's head has the parts of a Gaussian policy: columns of its outputs."""
+
+    value: int
+    """V(s); -1 where there is none."""
+    mean: int
+    """The first dimension's mean."""
+    stdev: int
+    """The first dimension's raw standard deviation; -1 where all states share ``raw_stdev``."""
+    bounded: bool
+    """Whether the mean goes through tanh."""
+
+
+class PolicyNetwork(Protocol):
+    """What a `GaussianActor` needs of a network: hidden layers, a linear head, and its layout."""
+
+    body: Mlp
+    head: nn.Linear
+    observation_size: int
+    action_size: int
+
+    @property
+    def policy_layout(self) -> PolicyLayout:
+        """Where the head's outputs have what the policy is made of."""
+
+    @property
+    def shared_raw_stdev(self) -> Tensor | None:
+        """Raw standard deviation of all states (A,); None where the head gives it."""
 
 
 class GaussianActor:
-    """Acts with a `VRacerNetwork` on raw observations, scaled as the learner scales them.
+    """Acts with a `PolicyNetwork` on raw observations, scaled as the learner scales them.
 
     The noise is a pure function of (seed, step index, lane). Not for use from several threads at
     once: calls share scratch memory.
@@ -48,7 +79,7 @@ class GaussianActor:
 
     """
 
-    def __init__(self, network: VRacerNetwork, scaling: ObservationScaling, *, seed: int) -> None:
+    def __init__(self, network: PolicyNetwork, scaling: ObservationScaling, *, seed: int) -> None:
         if scaling.size != network.observation_size:
             raise ConfigError(
                 f"the observation scaling has {scaling.size} numbers, the network "
@@ -58,6 +89,8 @@ class GaussianActor:
         self._scaling = scaling
         self._key = stream_key(seed, _NOISE)
         self._size = network.action_size
+        self.has_value = network.policy_layout.value >= 0
+        """Whether the network gives V(s)."""
         self.bind()
 
     def bind(self) -> None:
@@ -66,17 +99,21 @@ class GaussianActor:
         In-place changes (updates, ``load_state_dict``) are seen without it. Weights on a device are
         copied to the host by this call, and stay as they were then until the next one.
         """
-        layers = [*self._network.body.layers, self._network.head]
+        network = self._network
+        layers = [*network.body.layers, network.head]
         parameters = [part for layer in layers for part in (layer.weight, layer.bias)]
-        if not self._network.state_dependent_stdev:
-            parameters.append(self._network.raw_stdev)
+        if network.shared_raw_stdev is not None:
+            parameters.append(network.shared_raw_stdev)
         arrays = _checked(arrays_of(parameters))
-        links = np.array([*self._network.body.links, False], np.uint8)
+        links = np.array([*network.body.links, False], np.uint8)
         count = 2 * len(layers)
+        layout = network.policy_layout
         self._policy = (
             tuple(arrays[0:count:2]),
             tuple(arrays[1:count:2]),
             links,
+            ACTIVATION_CODES[network.body.activation],
+            (layout.value, layout.mean, layout.stdev, int(layout.bounded)),
             arrays[count] if len(arrays) > count else np.empty(0, np.float32),
             self._scaling.statistics.numpy(),
         )
@@ -95,10 +132,11 @@ class GaussianActor:
         value = act_row(
             *self._policy, observation, self._scratch, self._key, step_index, lane, greedy, drawn
         )
-        return Action(drawn[0], drawn[1:].reshape(-1), value)
+        known = value if self.has_value else None
+        return Action(drawn[0], drawn[1:].reshape(-1), known)
 
     def values(self, observations: Floats) -> Floats32:
-        """V(s) of raw observations, float64 (k, O) to float32 (k,)."""
+        """V(s) of raw observations, float64 (k, O) to float32 (k,); zeros where there is none."""
         return self.evaluate(
             observations,
             np.empty((len(observations), 0), np.float32),

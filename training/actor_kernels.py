@@ -1,8 +1,10 @@
 """Kernels of the lean actor: scale, run through the layers, draw, one row at a time.
 
 How many rows are evaluated together changes no bit of any of them. ``weights`` and ``biases`` hold
-the layers, the head last; ``links`` says which layers add the one before; ``scaling`` is (2, O):
-mean and standard deviation of the observation; ``raw_stdev`` is empty where the head gives it.
+the layers, the head last; ``links`` says which layers add the one before, ``activation`` is one of
+`ACTIVATION_CODES`; ``scaling`` is (2, O): mean and standard deviation of the observation.
+``layout`` are columns of the head's outputs: V (-1 for none), the first of the mean, the first of
+the raw standard deviation (-1: it is ``raw_stdev``), and 1 where the mean goes through tanh.
 """
 
 from __future__ import annotations
@@ -16,7 +18,11 @@ from storage.randomness import normal_pair, philox, uniform_double
 from training.behaviour import behaviour_log_density
 from training.gaussian import LOG_RATIO_LIMIT
 
-__all__ = ["NOISE_LIMIT", "act_row", "evaluate_rows"]
+__all__ = ["ACTIVATION_CODES", "NOISE_LIMIT", "act_row", "evaluate_rows", "forward_row"]
+
+ACTIVATION_CODES = {"softsign": 0, "relu": 1, "tanh": 2}
+"""What hidden layers apply to their sums, as numbers for kernels."""
+_RELU, _TANH = ACTIVATION_CODES["relu"], ACTIVATION_CODES["tanh"]
 
 NOISE_LIMIT = 3.0
 """Standard normal draws beyond plus or minus this are replaced by uniform ones within it."""
@@ -51,10 +57,21 @@ def _affine(weight: Floats32, bias: Floats32, inputs: Floats32, outputs: Floats3
 
 
 @kernel
-def _forward(
+def _activated(number: np.float32, activation: int) -> np.float32:
+    """What a hidden layer gives for one of its sums."""
+    if activation == _RELU:
+        return max(number, _ZERO)
+    if activation == _TANH:
+        return np.float32(math.tanh(number))
+    return number / (_ONE + abs(number))
+
+
+@kernel
+def forward_row(
     weights: tuple[Floats32, ...],
     biases: tuple[Floats32, ...],
     links: Bytes,
+    activation: int,
     scaling: Floats,
     observation: Floats,
     scratch: Floats32,
@@ -69,7 +86,7 @@ def _forward(
         weight = weights[layer]
         _affine(weight, biases[layer], hidden, fresh)
         for i in range(weight.shape[0]):
-            activated = fresh[i] / (_ONE + abs(fresh[i]))
+            activated = _activated(fresh[i], activation)
             hidden[i] = activated + hidden[i] if links[layer] else activated
     _affine(weights[last], biases[last], hidden, head)
     return head
@@ -79,6 +96,12 @@ def _forward(
 def _stdev(raw: float) -> float:
     """Standard deviation of a raw number, as `training.gaussian.stdev_from_raw`."""
     return 0.5 * math.exp(math.asinh(raw))
+
+
+@kernel
+def _mean(number: np.float32, bounded: int) -> np.float32:
+    """The policy's mean of an output of the head."""
+    return np.float32(math.tanh(number)) if bounded else number
 
 
 @kernel
@@ -100,6 +123,8 @@ def act_row(
     weights: tuple[Floats32, ...],
     biases: tuple[Floats32, ...],
     links: Bytes,
+    activation: int,
+    layout: tuple[int, int, int, int],
     raw_stdev: Floats32,
     scaling: Floats,
     observation: Floats,
@@ -110,19 +135,20 @@ def act_row(
     greedy: bool,
     action: Floats32,
 ) -> float:
-    """Fill ``action`` (3, A) with draw, mean and stdev; return V(s)."""
-    head = _forward(weights, biases, links, scaling, observation, scratch)
+    """Fill ``action`` (3, A) with draw, mean and stdev; return V(s), or 0 without one."""
+    head = forward_row(weights, biases, links, activation, scaling, observation, scratch)
     size = action.shape[1]
-    raw = raw_stdev if raw_stdev.shape[0] else head[1 + size :]
+    raw = raw_stdev if layout[2] < 0 else head[layout[2] :]
     noise = (0.0, 0.0)
     for j in range(size):
         if j % 2 == 0 and not greedy:
             noise = _noise(key, step, lane, j // 2)
         stdev = np.float32(_stdev(raw[j]))
-        action[0, j] = head[1 + j] + stdev * (noise[0] if j % 2 == 0 else noise[1])
-        action[1, j] = head[1 + j]
+        mean = _mean(head[layout[1] + j], layout[3])
+        action[0, j] = mean + stdev * (noise[0] if j % 2 == 0 else noise[1])
+        action[1, j] = mean
         action[2, j] = stdev
-    return float(head[0])
+    return float(head[layout[0]]) if layout[0] >= 0 else 0.0
 
 
 @kernel
@@ -130,6 +156,8 @@ def evaluate_rows(
     weights: tuple[Floats32, ...],
     biases: tuple[Floats32, ...],
     links: Bytes,
+    activation: int,
+    layout: tuple[int, int, int, int],
     raw_stdev: Floats32,
     scaling: Floats,
     observations: Floats,
@@ -143,15 +171,16 @@ def evaluate_rows(
     """Fill V(s) and, where actions are given, the importance ratio of each row."""
     size = raw_actions.shape[1]
     for i in range(observations.shape[0]):
-        head = _forward(weights, biases, links, scaling, observations[i], scratch)
-        values[i] = head[0]
+        head = forward_row(weights, biases, links, activation, scaling, observations[i], scratch)
+        values[i] = head[layout[0]] if layout[0] >= 0 else _ZERO
         if not size:
             continue
-        raw = raw_stdev if raw_stdev.shape[0] else head[1 + size :]
+        raw = raw_stdev if layout[2] < 0 else head[layout[2] :]
         log_ratio = -behaviour_log_density(raw_actions[i], behaviour[i], kinds[i])
         for j in range(size):
             stdev = np.float64(np.float32(_stdev(raw[j])))
-            z = (np.float64(raw_actions[i, j]) - np.float64(head[1 + j])) / stdev
+            mean = np.float64(_mean(head[layout[1] + j], layout[3]))
+            z = (np.float64(raw_actions[i, j]) - mean) / stdev
             log_ratio -= 0.5 * z * z + math.log(stdev) + _HALF_LOG_2PI
         if log_ratio > LOG_RATIO_LIMIT:
             log_ratio = LOG_RATIO_LIMIT

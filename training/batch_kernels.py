@@ -10,7 +10,15 @@ from numpy.typing import NDArray
 from storage.kernel import Bytes, Floats, Floats32, kernel
 from training.behaviour import describe_behaviour
 
-__all__ = ["any_truncated", "fill_batch"]
+__all__ = ["any_truncated", "fill_batch", "scale_rows"]
+
+
+@kernel
+def scale_rows(observations: Floats, scaling: Floats, scaled: Floats32) -> None:
+    """Scale observations (B, O) by mean and standard deviation, ``scaling`` (2, O)."""
+    for i in range(observations.shape[0]):
+        for j in range(observations.shape[1]):
+            scaled[i, j] = np.float32((observations[i, j] - scaling[0, j]) / scaling[1, j])
 
 
 @kernel
@@ -27,19 +35,19 @@ def fill_batch(
     """Fill a batch of B steps; gives the first row of unusable behaviour, or -1.
 
     Observations (B, O) are scaled by mean and standard deviation, ``scaling`` (2, O), in float64
-    and rounded once. ``given``: reward (any dtype), next value target and sampling weight, (B,).
+    and rounded once. ``given``: reward (any dtype), next value target (or whatever stands for the
+    future, any dtype) and sampling weight, (B,).
     ``matrices``: scaled observation, raw action, mean and stdev of the behaviour; ``vectors``: log
     density of the raw action under it, then ``given``.
     """
     state, action, mean, stdev = matrices
     log_density, reward, target, weight = vectors
+    scale_rows(observations, scaling, state)
     for i in range(observations.shape[0]):
-        for j in range(observations.shape[1]):
-            state[i, j] = np.float32((observations[i, j] - scaling[0, j]) / scaling[1, j])
         for k in range(action.shape[1]):
             action[i, k] = raw_action[i, k]
         reward[i] = np.float32(given[0][i])
-        target[i] = given[1][i]
+        target[i] = np.float32(given[1][i])
         weight[i] = given[2][i]
     return describe_behaviour(raw_action, behaviour, kind, mean, stdev, log_density)
 

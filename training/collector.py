@@ -132,6 +132,7 @@ class Collector:
             self._observations[lane] = observation
             self._values[lane] = []
             self._open[lane] = True
+            self._policy.begin(lane, 0)
 
     def _count_stepless(self, lane: int) -> None:
         self._stepless[lane] += 1
@@ -223,6 +224,7 @@ class Collector:
             episode = self._writer.open_episode(lane)
             if episode is not None:
                 self._open[lane] = True
+                self._policy.begin(lane, episode.steps)
                 columns = self._writer.open_rows(lane)
                 stored[lane] = StoredEpisode(
                     _known_seed(episode), episode.steps, columns, episode.lane_episode

@@ -52,8 +52,13 @@ class Policy(Protocol):
     of a run share them, and repeating a call repeats the action. Arrays that it returns are never
     written to again. Actions lie in the space: those of a foreign policy that do not are refused by
     the writer, not clipped. `value` is called at observations that are not acted on, such as the
-    last of an episode.
+    last of an episode. `begin` is called before the first `act` of a lane's episode, and where one
+    that was left open goes on: noise that is correlated along an episode begins anew there.
     """
+
+    def begin(self, lane: int, steps: int) -> None:
+        """An episode of the lane begins, or goes on after so many steps of its own."""
+        ...
 
     def act(
         self, lane: int, step_index: int, observation: Any, *, greedy: bool = False
@@ -83,6 +88,9 @@ class GaussianPolicy:
         self._mapping = ActionMapping(spec.action_space)
         self._kind = int(BehaviourKind.GAUSSIAN)
 
+    def begin(self, lane: int, steps: int) -> None:
+        """Nothing of this policy is tied to an episode."""
+
     def act(
         self, lane: int, step_index: int, observation: Any, *, greedy: bool = False
     ) -> PolicyStep:
@@ -92,8 +100,10 @@ class GaussianPolicy:
         )
         return PolicyStep(self._mapping.to_action(raw), raw, behaviour, self._kind, value)
 
-    def value(self, observation: Any) -> float:
-        """V(s) of one raw observation."""
+    def value(self, observation: Any) -> float | None:
+        """V(s) of one raw observation; None where the network has no such output."""
+        if not self._actor.has_value:
+            return None
         return float(self._actor.values(self._read(observation)[None])[0])
 
 
@@ -124,6 +134,9 @@ class RandomPolicy:
         self._continuous = bool(boxes.all())
         self._kind = int(self._behaviour_kind(boxes))
         self._behaviour = self._constant_behaviour()
+
+    def begin(self, lane: int, steps: int) -> None:
+        """Nothing of this policy is tied to an episode."""
 
     def act(
         self,

@@ -20,6 +20,9 @@ from training.vector_lanes import VectorLanes
 class StepNumbers:
     """Acts with the number of the environment step; V(s) = 10 * the second observation number."""
 
+    def begin(self, lane, steps):
+        pass
+
     def act(self, lane, step_index, observation, *, greedy=False):
         action = np.array([step_index % 10], np.float32)
         behaviour = np.array([0.0, 1.0], np.float32)
@@ -134,6 +137,9 @@ def test_every_reset_seed_is_derived_and_the_generator_alone_decides(tmp_path):
     spec = EnvironmentSpec("Drift", env.observation_space, env.action_space)
 
     class Still:
+        def begin(self, lane, steps):
+            pass
+
         def act(self, lane, step_index, observation, *, greedy=False):
             return PolicyStep(np.zeros(2, np.float32), None, None, 0, None)
 
@@ -177,6 +183,9 @@ class Recording(StepNumbers):
 
     def __init__(self):
         self.seen: list[list[float]] = []
+
+    def begin(self, lane, steps):
+        pass
 
     def act(self, lane, step_index, observation, *, greedy=False):
         self.seen.append([lane, *observation.tolist()])
@@ -227,6 +236,9 @@ def test_nested_actions_are_stored_as_the_policy_chose_them(tmp_path):
     spec = EnvironmentSpec("Nested", env.observation_space, env.action_space)
 
     class Still:
+        def begin(self, lane, steps):
+            pass
+
         def act(self, lane, step_index, observation, *, greedy=False):
             part = np.array([step_index], np.float32)
             return PolicyStep({"arm": part, "on": (part + 1,)}, None, None, 0, None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from functools import partial
 from typing import NamedTuple
 
 import pytest
@@ -15,6 +14,7 @@ from training.engines.adam import AdamRule
 from training.engines.compiled_engine import CompiledEngine
 from training.engines.compiler import compiler_problem
 from training.engines.engine import EagerEngine
+from training.engines.following import following
 from training.engines.update_rule import owned_groups
 from training.stage import PureModule, ScheduleTensors
 
@@ -111,27 +111,10 @@ class CentredRmsPropRule:
         torch._foreach_sub_(self.parameters, step)
 
 
-class Following:
-    """Lets targets follow after another rule's step (an `UpdateRule`)."""
-
-    def __init__(self, online, targets, rule, optimizer, parameters) -> None:
-        self.rule = rule(optimizer, parameters)
-        self.online, self.targets = list(online), list(targets)
-
-    @property
-    def tensors(self):
-        return [*self.rule.tensors, *self.targets]
-
-    def apply(self, gradients, schedule) -> None:
-        self.rule.apply(gradients, schedule)
-        torch._foreach_lerp_(self.targets, self.online, SPEED)
-
-
 def engine(kind, nets, optimizer, rule):
-    online, targets = nets.judge.parameters(), nets.target.parameters()
-    following = partial(Following, list(online), list(targets), rule)
+    followed = following([(nets.judge, nets.target)], SPEED, rule)
     made = {"eager": EagerEngine, "compiled": CompiledEngine}[kind]
-    return made(Both(nets), nets.group("actor") | nets.group("judge"), optimizer, rule=following)
+    return made(Both(nets), nets.group("actor") | nets.group("judge"), optimizer, rule=followed)
 
 
 def numbers() -> ScheduleTensors:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from storage.errors import ConfigError
+from training.actor import PolicyLayout
 from training.gaussian import raw_from_stdev, stdev_from_raw
 from training.network import Mlp, output_layer
 
@@ -74,6 +75,17 @@ class VRacerNetwork(nn.Module):
         last = 1 + self.action_size
         raw = outputs[:, last:] if self.state_dependent_stdev else self.raw_stdev
         return VRacerOutput(outputs[:, 0], outputs[:, 1:last], stdev_from_raw(raw))
+
+    @property
+    def policy_layout(self) -> PolicyLayout:
+        """V first, then the mean, then perhaps the raw standard deviation."""
+        last = 1 + self.action_size
+        return PolicyLayout(0, 1, last if self.state_dependent_stdev else -1, bounded=False)
+
+    @property
+    def shared_raw_stdev(self) -> Tensor | None:
+        """Raw standard deviation of all states, (A,)."""
+        return None if self.state_dependent_stdev else self.raw_stdev
 
     def _start_stdev(self, raw: float) -> None:
         if self.state_dependent_stdev:

@@ -41,17 +41,19 @@ def main(arguments: Sequence[str]) -> int:
         action="append",
         default=[],
         metavar="NAME",
-        help="import this module path, which the checkpoint names as its environment or a wrapper; "
-        "what the run's config.yaml names is trusted (may be given again)",
+        help="import this module path, which the checkpoint names as its agent, environment or a "
+        "wrapper; what the run's config.yaml names is trusted (may be given again)",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead")
     settings = parser.parse(arguments)
 
     path = _checkpoint(settings.run, settings.checkpoint)
     from training import load
+    from training.named_code import refuse_checkpoint_code
 
-    agent = load(path)
-    _refuse_code(agent, path, settings.trust)
+    trusted = _trusted(path, settings.trust)
+    agent = load(path, trusted)
+    refuse_checkpoint_code(agent.config.environment, path, trusted)
     episodes = _play(agent, settings.episodes, settings.seed)
     summary = {"checkpoint": str(path), **_summary(agent, episodes)}
     print(json.dumps(summary, indent=2) if settings.json else _text(summary))
@@ -75,25 +77,28 @@ def _checkpoint(path: Path, which: str | None) -> Path:
     return last_checkpoint(run.path) if which == "last" else best_checkpoint(run.path)
 
 
-def _refuse_code(agent: ReplayAgent, path: Path, trusted: list[str]) -> None:
-    """Refuses a checkpoint that names code which neither the user nor the run's settings name."""
-    from training.named_code import refuse_checkpoint_code
-
+def _trusted(path: Path, named: list[str]) -> list[str]:
+    """The code that a checkpoint may name: what the user names, or the settings of its run."""
     settings = path.parent.parent / "config.yaml"
     if path.parent.name == "checkpoints" and settings.is_file():
-        trusted = [*trusted, *_named(settings)]
-    refuse_checkpoint_code(agent.config.environment, path, trusted)
+        return [*named, *_named(settings)]
+    return named
 
 
 def _named(settings: Path) -> list[str]:
-    """The environment and the wrappers that a run's settings name; none where they are damaged."""
+    """Agent, environment and wrappers that a run's settings name; none where they are damaged."""
     from training.config_file import load_config
 
     try:
-        environment = load_config(settings).environment
+        config = load_config(settings)
     except ConfigError:
         return []
-    return [environment.id, *(wrapper.class_path for wrapper in environment.wrappers)]
+    environment = config.environment
+    return [
+        config.agent.kind,
+        environment.id,
+        *(wrapper.class_path for wrapper in environment.wrappers),
+    ]
 
 
 def _play(agent: ReplayAgent, count: int, seed: int) -> list[Episode]:

@@ -108,6 +108,12 @@ def check_settings(folder: RunFolder, config: RunConfig, found: Resumption) -> N
     from training.config import RunConfig
     from training.config_file import from_mapping
 
+    kind = found.content[AGENT_KEY]["config"]["agent"]["kind"]
+    if kind != config.agent.kind:  # the class of another agent is not even looked at
+        raise ConfigError(
+            f"{folder.config} says agent.kind {config.agent.kind!r}, but {found.checkpoint} holds "
+            f"{kind[:200]!r}; put the old value back, or start a new run"
+        )
     try:
         kept = from_mapping(RunConfig, found.content[AGENT_KEY]["config"])
     except ConfigError as error:

@@ -18,7 +18,7 @@ from training.config import RunConfig
 from training.config_file import from_mapping
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Mapping
 
     import torch
 
@@ -86,10 +86,15 @@ def pinned_segments(run: Path | str) -> set[int]:
     return set().union(*map(named_segments, kept))
 
 
-def load(path: Path | str) -> ReplayAgent:
+def load(path: Path | str, trust: Container[str] = ()) -> ReplayAgent:
     """The agent in a checkpoint file, or the best one of a run directory, ready to act.
 
     Warns where the run has written no checkpoint since its first update.
+
+    Args:
+        path: A checkpoint, or a run directory.
+        trust: Class paths of agents of your own that may be imported; those whose module is
+            imported already need not be named.
 
     Example:
         >>> agent = training.load("runs/hopper")              # doctest: +SKIP
@@ -97,13 +102,16 @@ def load(path: Path | str) -> ReplayAgent:
 
     Raises:
         CheckpointError: no checkpoint there, or one that cannot be read.
+        ConfigError: it names an agent by a class path that nobody has vouched for.
     """
+    from training.agents.registry import refuse_unknown_code
     from training.assembly import make_agent
 
     is_run = Path(path).is_dir()
     path = best_checkpoint(path) if is_run else Path(path)
     content = read_checkpoint(path)
     kept = content[AGENT_KEY]
+    refuse_unknown_code(kept["config"]["agent"]["kind"], str(path), trust)
     try:
         config = from_mapping(RunConfig, kept["config"])
         spec = EnvironmentSpec.from_json(kept["environment"])

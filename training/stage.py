@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
 from training.device import HOST, MirroredBlock
-
-if TYPE_CHECKING:
-    from training.tensor_batch import TensorBatch
 
 __all__ = ["Feedback", "Parameters", "PureModule", "Schedule", "ScheduleTensors", "Stage"]
 
@@ -30,15 +27,16 @@ class Stage(Protocol):
     """A loss over one parameter group.
 
     Contract. Called by an engine, once an update, possibly while it traces or compiles; gets the
-    parameters to differentiate by, a batch whose tensors are overwritten after the update, and the
-    schedule. Returns the scalar to minimise and a feedback of detached tensors. It must be pure:
-    the result depends on the arguments (and on frozen tensors that the stage holds) alone, the same
-    keys come back at every call, and no Python number that changes between updates enters the
-    graph, because a compiled engine would compile anew for each value.
+    parameters to differentiate by, a batch (the tuple of tensors that the agent's converter makes,
+    overwritten after the update), and the schedule. Returns the scalar to minimise and a feedback
+    of detached tensors. It must be pure: the result depends on the arguments (and on frozen tensors
+    that the stage holds) alone, the same keys come back at every call, and no Python number that
+    changes between updates enters the graph, because a compiled engine would compile anew for each
+    value.
     """
 
     def __call__(
-        self, parameters: Parameters, batch: TensorBatch, schedule: Schedule
+        self, parameters: Parameters, batch: Any, schedule: Schedule
     ) -> tuple[Tensor, Feedback]:
         """Loss (0-dim) and feedback of one batch."""
         ...

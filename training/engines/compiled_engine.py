@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from training.engines.update_rule import RuleMaker
     from training.stage import Feedback, Parameters, Schedule, Stage
-    from training.tensor_batch import TensorBatch
 
 __all__ = ["CompiledEngine"]
 
@@ -70,7 +69,7 @@ class CompiledEngine:
         self._compiled: Any = torch.compile(update, fullgraph=True, dynamic=False)
         self._run = self._compile
 
-    def update(self, batch: TensorBatch, schedule: Schedule) -> Feedback:
+    def update(self, batch: Any, schedule: Schedule) -> Feedback:
         """Run one update; feedback of the stage, with ``loss`` and ``gradient_norm`` (0-dim).
 
         Raises:
@@ -81,7 +80,7 @@ class CompiledEngine:
             feedback: Feedback = self._run(batch, dict(schedule))
         return feedback
 
-    def _compile(self, batch: TensorBatch, schedule: dict[str, Tensor]) -> Feedback:
+    def _compile(self, batch: Any, schedule: dict[str, Tensor]) -> Feedback:
         """The first update, which compiles; whatever fails in it is undone."""
         changed = list(self._rule.tensors)
         before = [tensor.clone() for tensor in changed]
@@ -94,7 +93,7 @@ class CompiledEngine:
         self._run = self._compiled
         return feedback
 
-    def _whole_update(self, batch: TensorBatch, schedule: Schedule) -> Feedback:
+    def _whole_update(self, batch: Any, schedule: Schedule) -> Feedback:
         gradients_of, (loss, feedback) = torch.func.grad_and_value(
             lambda parameters: self._stage(parameters, batch, schedule), has_aux=True
         )(self._parameters)

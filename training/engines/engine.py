@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from training.engines.update_rule import RuleMaker
     from training.stage import Feedback, Parameters, Schedule, Stage
-    from training.tensor_batch import TensorBatch
 
 __all__ = ["EagerEngine", "Engine"]
 
@@ -38,7 +37,7 @@ class Engine(Protocol):
         """Take hold of the optimizer's present state tensors; create those that are absent."""
         ...
 
-    def update(self, batch: TensorBatch, schedule: Schedule) -> Feedback:
+    def update(self, batch: Any, schedule: Schedule) -> Feedback:
         """Run one update. The stage's feedback comes back, with ``loss`` and ``gradient_norm``."""
         ...
 
@@ -84,7 +83,7 @@ class EagerEngine:
         """
         self._rule = self._make_rule(self._optimizer, self._parameters)
 
-    def update(self, batch: TensorBatch, schedule: Schedule) -> Feedback:
+    def update(self, batch: Any, schedule: Schedule) -> Feedback:
         """Run one update; feedback of the stage, with ``loss`` and ``gradient_norm`` (0-dim)."""
         loss, feedback = self._stage(self._parameters, batch, schedule)
         gradients = list(torch.autograd.grad(loss, self._tensors))

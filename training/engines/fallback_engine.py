@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from training.engines.compile_report import CompileError
 
 if TYPE_CHECKING:
     from training.engines.engine import Engine
     from training.stage import Feedback, Schedule
-    from training.tensor_batch import TensorBatch
 
 __all__ = ["FallbackEngine", "NotCompiledWarning"]
 
@@ -39,7 +38,7 @@ class FallbackEngine:
         """Take hold of the optimizer's present state tensors; create those that are absent."""
         self._engine.bind()
 
-    def update(self, batch: TensorBatch, schedule: Schedule) -> Feedback:
+    def update(self, batch: Any, schedule: Schedule) -> Feedback:
         """Run one update; feedback of the stage, with ``loss`` and ``gradient_norm`` (0-dim)."""
         try:
             return self._engine.update(batch, schedule)

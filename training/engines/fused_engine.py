@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from storage.kernel import Floats32
     from training.network import Mlp
     from training.stage import Feedback, Parameters, Schedule
-    from training.tensor_batch import TensorBatch
 
 __all__ = ["FusedEngine", "OutputGradient"]
 
@@ -45,7 +44,7 @@ class OutputGradient(Protocol):
         outputs: Floats32,
         gradient: Floats32,
         others: dict[Tensor, Floats32],
-        batch: TensorBatch,
+        batch: Any,
         schedule: Schedule,
     ) -> tuple[float, Feedback]:
         """Write both gradients; gives loss and feedback.
@@ -94,7 +93,7 @@ class FusedEngine:
         self._steps = tuple(_matrix(tensor) for tensor in state.steps)
         self._settings = (state.beta_1, state.beta_2, state.epsilon, state.weight_decay)
 
-    def update(self, batch: TensorBatch, schedule: Schedule) -> Feedback:
+    def update(self, batch: Any, schedule: Schedule) -> Feedback:
         """Run one update; feedback of the stage, with ``loss`` and ``gradient_norm`` (0-dim)."""
         passes = self._pass(len(batch.observation))
         passes.forward(batch.observation.numpy())

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 __all__ = [
+    "DIVERGENCES",
     "LOG_RATIO_LIMIT",
     "divergence_from_behaviour",
     "divergence_from_policy",
@@ -72,6 +73,13 @@ def divergence_from_policy(
 ) -> Tensor:
     """KL(pi || mu), the direction of the authors' code, summed over the last dimension."""
     return _divergence(mean, stdev, behaviour_mean, behaviour_stdev)
+
+
+DIVERGENCES = {
+    "behaviour_policy": divergence_from_behaviour,
+    "policy_behaviour": divergence_from_policy,
+}
+"""The divergences by the names that `training.refer.ReferSettings` gives them."""
 
 
 def _divergence(

@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from training.gaussian import (
-    divergence_from_behaviour,
-    divergence_from_policy,
-    importance_ratio,
-    log_density,
-)
+from training.gaussian import DIVERGENCES, importance_ratio, log_density
 from training.refer import ReferSettings, blend, near_mask
 from training.stage import PureModule
 
@@ -25,11 +20,6 @@ __all__ = ["VRACER_SCHEDULE", "VRacerStage", "vracer_loss"]
 
 VRACER_SCHEDULE = ("learning_rate", "beta", "far_bound", "reward_scale")
 """What V-RACER reads from the schedule."""
-
-_DIVERGENCES = {
-    "behaviour_policy": divergence_from_behaviour,
-    "policy_behaviour": divergence_from_policy,
-}
 
 
 class VRacerStage:
@@ -66,7 +56,7 @@ def vracer_loss(
     value target of the next state is combined with the current V and rho.
     """
     log_policy = log_density(batch.raw_action, output.mean, output.stdev)
-    divergence = _DIVERGENCES[settings.divergence](
+    divergence = DIVERGENCES[settings.divergence](
         batch.behaviour_mean, batch.behaviour_stdev, output.mean, output.stdev
     )
     value = output.value.detach()

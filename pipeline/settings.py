@@ -89,9 +89,7 @@ class SettingsParser:
         plain = [word.replace("+=", "=", 1) for word in arguments]
         check_options(self.prog, plain, [*flags, *self._extra, "--print_config", "--help"])
         _check_once(self.prog, arguments)
-        for file in files:
-            _check_keys(file, _mapping(file), known)
-        words = [word for file in files for word in ("--config", str(file))]
+        words = ["--config", _merged(files, known)] if files else []
         try:
             parsed = self.parser.parse_args([*words, *arguments], defaults=True)
         except (ArgumentError, argparse.ArgumentError, ValueError, OverflowError) as error:
@@ -227,13 +225,22 @@ def _without_unset(values: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in kept.items() if value is not None}
 
 
-def _mapping(file: Path) -> dict[str, Any]:
-    from training.config_file import read_mapping
+def _merged(files: Sequence[Path], known: list[str]) -> str:
+    """What the files and those that they include make together, as YAML; keys are checked."""
+    from training.settings_files import files_of, merged
+    from training.settings_yaml import yaml_text
 
+    parts = [part for file in files for part in files_of(_existing(file))]
+    for part in parts:
+        _check_keys(part.path, part.values, known)
+    return yaml_text(merged(part.values for part in parts))
+
+
+def _existing(file: Path) -> Path:
     if not file.exists():
         siblings = [str(path) for path in file.parent.glob("*.yaml")]
         raise ConfigError(f"there is no config file {file}{nearest(str(file), siblings)}")
-    return read_mapping(file)
+    return file
 
 
 def _check_keys(file: Path, values: dict[str, Any], known: list[str], prefix: str = "") -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import re
 import types
 import typing
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar, Union, cast
+from typing import Any, Literal, TypeVar, Union, cast
 
 import yaml
 
@@ -21,20 +20,19 @@ from training.agents.registry import config_class, kind_of
 from training.config import RunConfig, WrapperConfig
 from training.refer import ReferSettings, preset
 from training.setting_checks import shown
+from training.settings_files import read_mapping
+from training.settings_yaml import yaml_text, yaml_value
 
 __all__ = ["from_mapping", "load_config", "read_mapping", "save_config", "to_mapping"]
 
 _Settings = TypeVar("_Settings")
 
-_FLOAT: Final = "tag:yaml.org,2002:float"
-_EXPONENT: Final = re.compile(r"[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9_]+)[eE][-+]?[0-9]+$")
-"""Numbers such as 1e4, which YAML 1.1 takes for text unless they have a point and a sign."""
-
 
 def load_config(path: Path | str, overrides: Sequence[str] = ()) -> RunConfig:
     """The settings in a YAML file, with ``overrides`` such as ``loop.steps=5000`` applied.
 
-    Numbers may be written as 1e4 and 1_000 in both, whole ones too.
+    Numbers may be written as 1e4 and 1_000 in both, whole ones too. The file may ``include`` others
+    (see :func:`read_mapping`).
 
     Raises:
         ConfigError: no such file, no YAML, an unknown key (the nearest names are listed), or an
@@ -51,7 +49,7 @@ def save_config(config: RunConfig, path: Path) -> None:
 
     Under ``loop.durability: fsync`` the device has the bytes before they get their name.
     """
-    text = yaml.dump(to_mapping(config), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+    text = yaml_text(to_mapping(config))
     synced = config.loop.durability == "fsync"
     write_atomic(path, text.encode(), path.parent, sync=synced)
 
@@ -99,67 +97,6 @@ def _built(settings: type[_Settings], values: dict[str, Any], at: str) -> _Setti
         raise ConfigError(f"{at}: {error}") from None
 
 
-class _Loader(yaml.SafeLoader):  # type: ignore[misc]
-    """Takes 1e4 for a number; refuses a key given twice, and says where a value is impossible."""
-
-    def compose_mapping_node(self, anchor: str | None) -> yaml.MappingNode:
-        """A mapping as it is written, before others are merged into it."""
-        node = super().compose_mapping_node(anchor)
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                if key.value in seen:
-                    problem = f"{key.value!r} is given twice; leave one out"
-                    raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
-                seen.add(key.value)
-        return node
-
-    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        """The value of `node`; the text of a number or date may be none."""
-        try:
-            return super().construct_object(node, deep)
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            kind = node.tag.rpartition(":")[2]
-            problem = f"{shown(node.value)} is no possible {kind}"
-            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from error
-
-
-class _Dumper(yaml.SafeDumper):  # type: ignore[misc]
-    """Quotes text that looks like such a number."""
-
-
-_Loader.add_implicit_resolver(_FLOAT, _EXPONENT, list("-+.0123456789"))
-_Dumper.add_implicit_resolver(_FLOAT, _EXPONENT, list("-+.0123456789"))
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return yaml.load(text, Loader=_Loader)
-    except RecursionError as error:
-        raise yaml.YAMLError("it is nested too deeply") from error
-
-
-def read_mapping(path: Path) -> dict[str, Any]:
-    """What a YAML file holds, if that is a mapping.
-
-    Raises:
-        ConfigError: no such file, it cannot be read, it is no YAML, or holds something else.
-    """
-    try:
-        values = _parsed(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise ConfigError(f"there is no configuration file {path}") from error
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise ConfigError(f"{path} cannot be read: {reason}") from error
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is no YAML that can be used: {error}") from error
-    if not isinstance(values, dict):
-        kind = "nothing" if values is None else f"a {type(values).__name__}"
-        raise ConfigError(f"{path} holds {kind}; it must hold a mapping of settings by name")
-    return values
-
-
 def _apply(values: dict[str, Any], override: str) -> None:
     key, equals, text = override.partition("=")
     if not equals:
@@ -170,7 +107,7 @@ def _apply(values: dict[str, Any], override: str) -> None:
         if not isinstance(values, dict):
             raise ConfigError(f"override {override!r}: {section} is no section")
     try:
-        values[last] = _parsed(text)
+        values[last] = yaml_value(text)
     except yaml.YAMLError as error:
         raise ConfigError(f"override {override!r}: {text!r} is no YAML: {error}") from error
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from pipeline.agent_choice import agent_kind
 from pipeline.parser import positive
 from pipeline.settings import SettingsParser, split_words
 from pipeline.train import read_config
@@ -40,6 +41,33 @@ def test_later_files_and_the_command_line_win(parser: SettingsParser, tmp_path: 
     assert (run.environment.id, run.seed, run.loop.steps, run.loop.lanes) == ("Hopper-v5", 2, 30, 2)
     assert run.agent.refer.rule_1 is False
     assert run.agent.refer.rule_2 is True
+
+
+def test_files_may_include_others(parser: SettingsParser, tmp_path: Path) -> None:
+    (tmp_path / "pieces").mkdir()
+    task, rules, mine = (tmp_path / name for name in ("task.yaml", "pieces/er.yaml", "mine.yaml"))
+    task.write_text("environment: {id: Hopper-v5, kwargs: {a: 1, b: 1}}\nloop: {steps: 10}\n")
+    rules.write_text("agent: {kind: vracer, refer: {rule_1: false}}\nloop: {steps: 20}\n")
+    mine.write_text("include: [pieces/er.yaml]\nenvironment: {kwargs: {b: 2}}\n")
+    run = config(parser, [task, mine], "--loop.warmup=4")
+    assert run.environment.kwargs == {"a": 1, "b": 2}
+    assert (run.loop.steps, run.loop.warmup, run.agent.refer.rule_1) == (20, 4, False)
+    assert read_config([task, mine], ["--loop.warmup=4"]) == run
+
+
+def test_an_unknown_setting_is_looked_for_in_the_file_that_has_it(
+    parser: SettingsParser, tmp_path: Path
+) -> None:
+    (tmp_path / "piece.yaml").write_text("loop: {stps: 3}")
+    (tmp_path / "run.yaml").write_text("include: [piece.yaml]\nseed: 1\n")
+    with pytest.raises(ConfigError, match=r"piece\.yaml: there is no setting 'loop\.stps'"):
+        parser.parse([tmp_path / "run.yaml"], [])
+
+
+def test_the_agent_may_be_chosen_by_an_included_file(tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text("agent: {kind: mine}")
+    (tmp_path / "run.yaml").write_text("include: [own.yaml]")
+    assert agent_kind([tmp_path / "run.yaml"], []) == "mine"
 
 
 def test_lists_and_dictionaries(parser: SettingsParser) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from training.engines.engine import Engine
     from training.engines.engine_choice import EngineWish
-    from training.engines.fused_engine import OutputGradient
+    from training.engines.output_gradient import OutputGradient
     from training.engines.update_rule import RuleMaker
     from training.stage import Parameters, Stage
 
@@ -53,7 +53,8 @@ def make_engine(
         updates: Updates planned for the whole run: compiling pays in long runs only.
         max_gradient_norm: Length that longer gradients are shortened to.
         rule: The optimizer's formula.
-        closed_form: Makes the stage's gradient in closed form, if it has one that goes with Adam.
+        closed_form: Makes the stage's gradient in closed form, if it has one that goes with Adam;
+            what ``rule`` does besides Adam is its own to do.
 
     Raises:
         ConfigError: the engine cannot run here, on this device or for this agent.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -15,44 +15,14 @@ from training.engines.matrix_kernels import padded
 from training.engines.mlp_pass import MlpPass
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import Tensor
     from torch.optim import Adam
 
     from storage.kernel import Floats32
-    from training.network import Mlp
-    from training.stage import Feedback, Parameters, Schedule
+    from training.engines.output_gradient import OutputGradient
+    from training.stage import Feedback, Schedule
 
-__all__ = ["FusedEngine", "OutputGradient"]
-
-
-class OutputGradient(Protocol):
-    """A stage whose gradient at the network's outputs is known in closed form.
-
-    Contract. ``body`` and ``head`` are the network; ``parameters`` all of the stage's parameters,
-    theirs included. `fill` gets the outputs of a batch and writes the loss's gradient with respect
-    to them, and with respect to every parameter that is not the network's, into what it is given;
-    it returns the loss and the feedback. Numbers must be those of the stage that autograd would
-    differentiate: the engines' agreement is tested.
-    """
-
-    body: Mlp
-    head: nn.Linear
-    parameters: Parameters
-
-    def fill(
-        self,
-        outputs: Floats32,
-        gradient: Floats32,
-        others: dict[Tensor, Floats32],
-        batch: Any,
-        schedule: Schedule,
-    ) -> tuple[float, Feedback]:
-        """Write both gradients; gives loss and feedback.
-
-        Outputs and their gradient are (B, K), then columns of padding that must stay as they are;
-        ``others`` are padded likewise, a vector's gradient in the first row.
-        """
-        ...
+__all__ = ["FusedEngine", "host_matrix"]
 
 
 class FusedEngine:
@@ -86,11 +56,12 @@ class FusedEngine:
     def bind(self) -> None:
         """Take hold of the present parameters and state tensors; create states that are absent."""
         self._passes.clear()
+        self._stage.bind()
         state = AdamState(self._optimizer, self._tensors)
-        self._parameters = tuple(_matrix(tensor) for tensor in self._tensors)
-        self._averages = tuple(_matrix(tensor) for tensor in state.averages)
-        self._squares = tuple(_matrix(tensor) for tensor in state.squares)
-        self._steps = tuple(_matrix(tensor) for tensor in state.steps)
+        self._parameters = tuple(host_matrix(tensor) for tensor in self._tensors)
+        self._averages = tuple(host_matrix(tensor) for tensor in state.averages)
+        self._squares = tuple(host_matrix(tensor) for tensor in state.squares)
+        self._steps = tuple(host_matrix(tensor) for tensor in state.steps)
         self._settings = (state.beta_1, state.beta_2, state.epsilon, state.weight_decay)
 
     def update(self, batch: Any, schedule: Schedule) -> Feedback:
@@ -103,6 +74,7 @@ class FusedEngine:
         passes.backward()
         norm = gradient_norm(self._parameters, self._gradient)
         self._step(norm, schedule["learning_rate"].item())
+        self._stage.stepped()
         self._numbers[0], self._numbers[1] = loss, norm
         feedback["loss"], feedback["gradient_norm"] = self._loss, self._norm
         return feedback
@@ -132,8 +104,13 @@ def _shape(tensor: Tensor) -> tuple[int, int]:
     return tensor.numel() // columns, columns
 
 
-def _matrix(tensor: Tensor) -> Floats32:
-    """A tensor's memory as a NumPy matrix."""
+def host_matrix(tensor: Tensor) -> Floats32:
+    """A tensor's memory as a NumPy matrix; a vector is one row, a number one of one.
+
+    Raises:
+        ConfigError: it is not contiguous float32 on the host.
+
+    """
     if tensor.device.type != "cpu" or tensor.dtype != torch.float32 or not tensor.is_contiguous():
         raise ConfigError(
             f"the fused engine needs contiguous float32 tensors on the host, not {tensor.dtype} of "

@@ -16,25 +16,27 @@ if TYPE_CHECKING:
     from storage.kernel import Floats32
     from training.network import Mlp
 
-__all__ = ["MlpPass"]
+__all__ = ["ForwardPass", "MlpPass"]
 
 
-class MlpPass:
-    """One network's passes over batches of one size: hidden layers of `Mlp` and a linear head.
+class ForwardPass:
+    """One network's forward pass over batches of one size: layers of an `Mlp` and a linear head.
 
-    `outputs` is written by `forward`; the caller fills `output_gradient`, the gradient of the loss
-    with respect to the outputs, and calls `backward`, which writes the gradients of all weights and
-    biases into ``gradients`` (by parameter, each `padded`). Weights are read at each forward pass.
+    Weights are read at each pass, so that changes in place are seen.
+
+    Raises:
+        ConfigError: hidden layers that are not SoftSign.
+
     """
 
-    def __init__(
-        self, body: Mlp, head: nn.Linear, batch: int, gradients: dict[Tensor, Floats32]
-    ) -> None:
-        layers = [cast("nn.Linear", layer) for layer in (*body.layers, head)]
+    def __init__(self, body: Mlp, head: nn.Linear, batch: int) -> None:
+        if body.activation != "softsign":
+            raise ConfigError(
+                f"layers of {body.activation} have no passes by hand; choose engine: auto"
+            )
+        layers = _layers(body, head)
         self._weights = tuple(layer.weight.detach().numpy() for layer in layers)
         self._biases = tuple(layer.bias.detach().numpy()[None] for layer in layers)
-        self._weight_gradients = tuple(gradients[layer.weight] for layer in layers)
-        self._bias_gradients = tuple(gradients[layer.bias] for layer in layers)
         self._links = np.array(body.links, np.uint8)
         widths = [len(weight) for weight in self._weights]
         self._sizes = np.array([self._weights[0].shape[1], *widths], np.int64)
@@ -43,12 +45,9 @@ class MlpPass:
         self._shape = batch, int(self._sizes[0])
         self._inputs = padded(*self._shape)
         self._hidden = tuple(padded(batch, width) for width in widths[:-1])
-        self._scratch = padded(BLOCK, max(widths)), padded(BLOCK, max(widths))
-        self._outputs, self._output_gradient = padded(batch, widths[-1]), padded(batch, widths[-1])
+        self._outputs = padded(batch, widths[-1])
         self.outputs: Floats32 = self._outputs[:batch]
         """Of the last forward pass: (B, K), then columns of padding."""
-        self.output_gradient: Floats32 = self._output_gradient[:batch]
-        """(B, K), to be filled before the backward pass; the padding after it must stay zero."""
 
     def forward(self, inputs: Floats32) -> None:
         """Run the network on ``inputs`` (B, O).
@@ -73,6 +72,32 @@ class MlpPass:
             self._outputs,
         )
 
+
+class MlpPass(ForwardPass):
+    """One network's passes forward and backward over batches of one size.
+
+    `outputs` is written by `forward`; the caller fills `output_gradient`, the gradient of the loss
+    with respect to the outputs, and calls `backward`, which writes the gradients of all weights and
+    biases into ``gradients`` (by parameter, each `padded`).
+
+    Raises:
+        ConfigError: hidden layers that are not SoftSign.
+
+    """
+
+    def __init__(
+        self, body: Mlp, head: nn.Linear, batch: int, gradients: dict[Tensor, Floats32]
+    ) -> None:
+        super().__init__(body, head, batch)
+        layers = _layers(body, head)
+        self._weight_gradients = tuple(gradients[layer.weight] for layer in layers)
+        self._bias_gradients = tuple(gradients[layer.bias] for layer in layers)
+        widest = int(self._sizes[1:].max())
+        self._scratch = padded(BLOCK, widest), padded(BLOCK, widest)
+        self._output_gradient = padded(batch, head.out_features)
+        self.output_gradient: Floats32 = self._output_gradient[:batch]
+        """(B, K), to be filled before the backward pass; the padding after it must stay zero."""
+
     def backward(self) -> None:
         """Gradients of every weight and bias from `output_gradient`."""
         backward(
@@ -86,3 +111,7 @@ class MlpPass:
             self._weight_gradients,
             self._bias_gradients,
         )
+
+
+def _layers(body: Mlp, head: nn.Linear) -> list[nn.Linear]:
+    return [cast("nn.Linear", layer) for layer in (*body.layers, head)]

@@ -6,9 +6,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from storage.errors import ConfigError
 from storage.kernel import Floats32
 from training.engines.matrix_kernels import padded
-from training.engines.mlp_pass import MlpPass
+from training.engines.mlp_pass import ForwardPass, MlpPass
 from training.network import Mlp
 
 
@@ -72,3 +73,19 @@ def test_a_row_does_not_depend_on_the_batch_around_it():
     whole.forward(inputs)
     part.forward(inputs[50:80].copy())
     assert (whole.outputs[50:80] == part.outputs).all()
+
+
+def test_layers_of_another_kind_are_refused():
+    body = Mlp(3, (8,), activation="relu", generator=torch.Generator().manual_seed(0))
+    head = nn.Linear(8, 2)
+    with pytest.raises(ConfigError, match="layers of relu have no passes by hand"):
+        ForwardPass(body, head, 4)
+
+
+def test_a_forward_pass_alone_gives_the_same_bits():
+    body, head = _network(3, (16, 16), 2, True)
+    inputs = torch.randn(9, 3, generator=torch.Generator().manual_seed(1)).numpy()
+    alone, both = ForwardPass(body, head, 9), MlpPass(body, head, 9, _buffers(body, head))
+    for each in (alone, both):
+        each.forward(inputs)
+    assert alone.outputs.tobytes() == both.outputs.tobytes()

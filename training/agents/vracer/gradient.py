@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from storage.errors import ConfigError
 from storage.kernel import Floats32, Index, kernel
-from training.behaviour import FACTORS
+from training.divergence_kernels import divergence_of, divergence_slope
+from training.engines.output_gradient import OutputGradient, check_rows
 from training.gaussian import LOG_RATIO_LIMIT
 
 if TYPE_CHECKING:
@@ -50,41 +50,6 @@ def _spread(raw: Floats32, row: Index, first: Index, stdev: Floats32, slope: Flo
         slope[k] = stdev[k] / np.sqrt(_ONE + x * x)
         normaliser += np.log(stdev[k]) + _HALF_LOG_2PI
     return normaliser
-
-
-@kernel
-def _divergence(
-    row: Index,
-    means: Floats32,
-    stdev: Floats32,
-    mu_mean: Floats32,
-    mu_stdev: Floats32,
-    reverse: bool,
-) -> Any:
-    """KL(mu || pi) of one row, or KL(pi || mu) if ``reverse``; means lie from column 1 on."""
-    total, product = _ZERO, 1.0
-    for k in range(stdev.size):
-        apart, own, other = means[row, 1 + k] - mu_mean[row, k], stdev[k], mu_stdev[row, k]
-        base = other if reverse else own
-        ratio = (own if reverse else other) / base
-        shift = apart / base
-        total += _HALF * (ratio * ratio + shift * shift - _ONE)
-        product *= ratio
-        if k % FACTORS == FACTORS - 1:
-            total -= np.float32(math.log(product))
-            product = 1.0
-    return total - np.float32(math.log(product))
-
-
-@kernel
-def _divergence_slope(mean: Any, stdev: Any, mu_mean: Any, mu_stdev: Any, reverse: bool) -> Any:
-    """Derivatives of one dimension's divergence with respect to the policy's mean and stdev."""
-    apart = mean - mu_mean
-    if reverse:
-        square = mu_stdev * mu_stdev
-        return apart / square, stdev / square - _ONE / stdev
-    square = stdev * stdev
-    return apart / square, (square - mu_stdev * mu_stdev - apart * apart) / (square * stdev)
 
 
 @kernel
@@ -124,7 +89,7 @@ def vracer_gradient(
     for i in range(size):
         if not shared:
             normaliser = _spread(outputs, i, 1 + width, stdev, slope)
-        divergence = _divergence(i, outputs, stdev, mu_mean, mu_stdev, reverse)
+        divergence = divergence_of(i, outputs, 1, stdev, mu_mean, mu_stdev, reverse)
         quadratic = _ZERO
         for k in range(width):
             scaled = (action[i, k] - outputs[i, 1 + k]) / stdev[k]
@@ -149,7 +114,7 @@ def vracer_gradient(
             by_mean = -pushed * offset * inverse
             by_stdev = by_mean * offset * inverse + pushed
             if rule_2:
-                along = _divergence_slope(mean, s, mu_mean[i, k], mu_stdev[i, k], reverse)
+                along = divergence_slope(mean, s, mu_mean[i, k], mu_stdev[i, k], reverse)
                 by_mean += share * holding * along[0]
                 by_stdev += share * holding * along[1]
             gradient[i, 1 + k] = by_mean
@@ -164,7 +129,7 @@ def vracer_gradient(
     return loss
 
 
-class VRacerGradient:
+class VRacerGradient(OutputGradient):
     """V-RACER's stage for the fused engine (an `OutputGradient`)."""
 
     def __init__(self, network: VRacerNetwork, settings: ReferSettings, discount: float) -> None:
@@ -213,15 +178,7 @@ class VRacerGradient:
 
     def _take(self, batch: TensorBatch, size: int) -> None:
         """Views of a batch's memory, which batches of one size share."""
-        action = self._no_raw.shape[1]
-        for name, tensor in batch._asdict().items():
-            wide = name in ("raw_action", "behaviour_mean", "behaviour_stdev")
-            wanted = (size, action) if wide else (size,)
-            if not size or (name != "observation" and tensor.shape != wanted):
-                raise ConfigError(
-                    f"the batch's {name} has shape {tuple(tensor.shape)}: an update takes at least "
-                    f"one step and one number, or {action} of an action, for each of them"
-                )
+        check_rows(batch, size, self._no_raw.shape[1])
         self._batch = batch
         self._matrices = (
             batch.raw_action.numpy(),

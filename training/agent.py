@@ -112,6 +112,11 @@ class ReplayAgent(LightningModule):
         """Takes back what :meth:`learning_state` gave."""
 
     @property
+    def target_discount(self) -> float:
+        """Discount of the value targets that the replay view keeps up to date."""
+        return self.config.agent.discount
+
+    @property
     @abstractmethod
     def beta(self) -> float:
         """Weight of the improvement in ReF-ER's blend."""

@@ -125,7 +125,7 @@ class Experience(LightningDataModule):
             overlay=replay.overlay,
             seed=self.config.seed,
             fields=agent.fields,
-            discount=self.config.agent.discount,
+            discount=agent.target_discount,
             page_limit=replay.page_limit,
             **options,
         )

@@ -111,6 +111,11 @@ class Learner(ReplayAgent):
         return {}
 
     @property
+    def target_discount(self) -> float:
+        """Discount of the stored value targets: 0 for agents without V, whose sweeps end at once."""
+        return self.config.agent.discount if "value" in self.fed_back else 0.0
+
+    @property
     def beta(self) -> float:
         """Weight of the improvement in ReF-ER's blend."""
         return self._newest.beta
@@ -232,7 +237,7 @@ class Learner(ReplayAgent):
 
     def _adopt_reward_scale(self, view: ReplayView) -> None:
         self._schedule.set(reward_scale=self.reward_scaling.value)
-        view.set_targets(self.config.agent.discount, self.reward_scaling.value)
+        view.set_targets(self.target_discount, self.reward_scaling.value)
 
 
 def network_generator(seed: int) -> torch.Generator:

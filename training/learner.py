@@ -112,7 +112,7 @@ class Learner(ReplayAgent):
 
     @property
     def target_discount(self) -> float:
-        """Discount of the stored value targets: 0 for agents without V, whose sweeps end at once."""
+        """Discount of stored value targets: 0 for agents without V, whose sweeps end at once."""
         return self.config.agent.discount if "value" in self.fed_back else 0.0
 
     @property

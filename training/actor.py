@@ -14,12 +14,14 @@ from storage.kernel import Bytes, Floats, Floats32
 from storage.randomness import stream_key
 from training.actor_kernels import ACTIVATION_CODES, act_row, evaluate_rows
 from training.device import arrays_of
+from training.noise import WHITE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor, nn
 
     from training.network import Mlp
+    from training.noise import Noise
     from training.scaling import ObservationScaling
 
 __all__ = ["Action", "GaussianActor", "PolicyLayout", "PolicyNetwork"]
@@ -71,15 +73,22 @@ class PolicyNetwork(Protocol):
 class GaussianActor:
     """Acts with a `PolicyNetwork` on raw observations, scaled as the learner scales them.
 
-    The noise is a pure function of (seed, step index, lane). Not for use from several threads at
-    once: calls share scratch memory.
+    The noise is a pure function of (seed, step index, lane), and of the episode's steps so far
+    where it is correlated. Not for use from several threads at once: calls share scratch memory.
 
     Raises:
         ConfigError: the network is not float32, or not the scaling's size.
 
     """
 
-    def __init__(self, network: PolicyNetwork, scaling: ObservationScaling, *, seed: int) -> None:
+    def __init__(
+        self,
+        network: PolicyNetwork,
+        scaling: ObservationScaling,
+        *,
+        seed: int,
+        noise: Noise = WHITE,
+    ) -> None:
         if scaling.size != network.observation_size:
             raise ConfigError(
                 f"the observation scaling has {scaling.size} numbers, the network "
@@ -89,6 +98,9 @@ class GaussianActor:
         self._scaling = scaling
         self._key = stream_key(seed, _NOISE)
         self._size = network.action_size
+        self._reach = noise.reach
+        self.noise = noise
+        """How the noise of a lane's steps hangs together."""
         self.has_value = network.policy_layout.value >= 0
         """Whether the network gives V(s)."""
         self.bind()
@@ -121,16 +133,33 @@ class GaussianActor:
         self._scratch = np.zeros((3, width), np.float32)
 
     def act(
-        self, lane: int, step_index: int, observation: Floats, *, greedy: bool = False
+        self,
+        lane: int,
+        step_index: int,
+        observation: Floats,
+        *,
+        greedy: bool = False,
+        steps: int = 0,
     ) -> Action:
         """Draw an action at one raw observation, float64, contiguous, shape (O,).
 
-        ``greedy`` takes the mean. Arrays of the result are fresh.
+        ``greedy`` takes the mean. ``steps``, of the episode so far, matter to correlated noise.
+        Arrays of the result are fresh.
         """
         self._check(observation.shape, (self._network.observation_size,))
         drawn = np.empty((3, self._size), np.float32)
         value = act_row(
-            *self._policy, observation, self._scratch, self._key, step_index, lane, greedy, drawn
+            *self._policy,
+            observation,
+            self._scratch,
+            self._key,
+            step_index,
+            lane,
+            self.noise.decay,
+            self.noise.lanes,
+            min(steps, self._reach),
+            greedy,
+            drawn,
         )
         known = value if self.has_value else None
         return Action(drawn[0], drawn[1:].reshape(-1), known)

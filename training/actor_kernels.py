@@ -14,18 +14,15 @@ import math
 import numpy as np
 
 from storage.kernel import Bytes, Floats, Floats32, kernel, summing_kernel
-from storage.randomness import normal_pair, philox, uniform_double
 from training.behaviour import behaviour_log_density
 from training.gaussian import LOG_RATIO_LIMIT
+from training.noise import noise_pair
 
-__all__ = ["ACTIVATION_CODES", "NOISE_LIMIT", "act_row", "evaluate_rows", "forward_row"]
+__all__ = ["ACTIVATION_CODES", "act_row", "evaluate_rows", "forward_row"]
 
 ACTIVATION_CODES = {"softsign": 0, "relu": 1, "tanh": 2}
 """What hidden layers apply to their sums, as numbers for kernels."""
 _RELU, _TANH = ACTIVATION_CODES["relu"], ACTIVATION_CODES["tanh"]
-
-NOISE_LIMIT = 3.0
-"""Standard normal draws beyond plus or minus this are replaced by uniform ones within it."""
 
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 _ONE = np.float32(1.0)
@@ -105,20 +102,6 @@ def _mean(number: np.float32, bounded: int) -> np.float32:
 
 
 @kernel
-def _noise(
-    key: tuple[np.uint64, np.uint64], step: int, lane: int, pair: int
-) -> tuple[float, float]:
-    """Two of the standard normal numbers of one act, within [-3, 3]."""
-    block = philox(key[0], key[1], np.uint64(step), np.uint64(lane), np.uint64(pair), np.uint64(0))
-    first, second = normal_pair(block[0], block[1])
-    if abs(first) > NOISE_LIMIT:
-        first = NOISE_LIMIT * (2.0 * uniform_double(block[2]) - 1.0)
-    if abs(second) > NOISE_LIMIT:
-        second = NOISE_LIMIT * (2.0 * uniform_double(block[3]) - 1.0)
-    return first, second
-
-
-@kernel
 def act_row(
     weights: tuple[Floats32, ...],
     biases: tuple[Floats32, ...],
@@ -132,17 +115,23 @@ def act_row(
     key: tuple[np.uint64, np.uint64],
     step: int,
     lane: int,
+    decay: float,
+    lanes: int,
+    past: int,
     greedy: bool,
     action: Floats32,
 ) -> float:
-    """Fill ``action`` (3, A) with draw, mean and stdev; return V(s), or 0 without one."""
+    """Fill ``action`` (3, A) with draw, mean and stdev; return V(s), or 0 without one.
+
+    ``decay``, ``lanes`` and ``past`` are those of `training.noise.noise_pair`.
+    """
     head = forward_row(weights, biases, links, activation, scaling, observation, scratch)
     size = action.shape[1]
     raw = raw_stdev if layout[2] < 0 else head[layout[2] :]
     noise = (0.0, 0.0)
     for j in range(size):
         if j % 2 == 0 and not greedy:
-            noise = _noise(key, step, lane, j // 2)
+            noise = noise_pair(key, step, lane, j // 2, decay, lanes, past)
         stdev = np.float32(_stdev(raw[j]))
         mean = _mean(head[layout[1] + j], layout[3])
         action[0, j] = mean + stdev * (noise[0] if j % 2 == 0 else noise[1])

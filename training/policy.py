@@ -13,6 +13,7 @@ from storage.randomness import normal_pair, philox, stream_key, uniform_double
 from storage.spaces import flatten_space, is_box
 from training.action_layout import ActionLayout
 from training.action_mapping import ActionMapping
+from training.noise import EpisodeClock
 from training.observation import ObservationReader
 
 if TYPE_CHECKING:
@@ -75,7 +76,8 @@ class GaussianPolicy:
     """Acts with a `GaussianActor` in the spaces of an environment (a `Policy`).
 
     The raw action is mapped affinely to the box and clipped; the store keeps it, so that importance
-    ratios are exact.
+    ratios are exact. Where the actor's noise is correlated along an episode, a step's behaviour
+    given the steps before is not the stored Gaussian, which is then marked as nominal.
 
     Raises:
         UnsupportedSpaceError: the action space has a part that is no Box.
@@ -86,17 +88,24 @@ class GaussianPolicy:
         self._actor = actor
         self._read = ObservationReader(flatten_space(spec.observation_space, "observation"))
         self._mapping = ActionMapping(spec.action_space)
-        self._kind = int(BehaviourKind.GAUSSIAN)
+        noise = actor.noise
+        self._clock = EpisodeClock(noise.lanes) if noise.decay else None
+        self._kind = int(BehaviourKind.NOMINAL_GAUSSIAN if noise.decay else BehaviourKind.GAUSSIAN)
 
     def begin(self, lane: int, steps: int) -> None:
-        """Nothing of this policy is tied to an episode."""
+        """Correlated noise begins anew, or goes on after so many steps."""
+        if self._clock is not None:
+            self._clock.begin(lane, steps)
 
     def act(
         self, lane: int, step_index: int, observation: Any, *, greedy: bool = False
     ) -> PolicyStep:
         """Draw an action, or take the policy's mean if ``greedy``."""
+        steps = 0
+        if self._clock is not None and not greedy:
+            steps = self._clock.steps(lane, step_index)
         raw, behaviour, value = self._actor.act(
-            lane, step_index, self._read(observation), greedy=greedy
+            lane, step_index, self._read(observation), greedy=greedy, steps=steps
         )
         return PolicyStep(self._mapping.to_action(raw), raw, behaviour, self._kind, value)
 

@@ -9,8 +9,8 @@ import torch
 from storage.errors import ConfigError
 from storage.randomness import normal_pair, philox, stream_key
 from training.actor import GaussianActor
-from training.actor_kernels import NOISE_LIMIT
 from training.agents.vracer.network import VRacerNetwork
+from training.noise import NOISE_LIMIT
 from training.scaling import ObservationScaling
 
 SIZES = [(17, 6, (128, 128), False), (5, 1, (16,), False), (4, 3, (12, 12, 7), True)]

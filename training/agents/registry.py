@@ -20,6 +20,9 @@ __all__ = ["DEFAULT_KIND", "KINDS", "agent_class", "config_class", "kind_of", "r
 DEFAULT_KIND: Final = "vracer"
 
 _HOMES: Final = {
+    "ddpg": ("training.agents.ddpg.config.DdpgConfig", "training.agents.ddpg.agent.Ddpg"),
+    "dqn": ("training.agents.dqn.config.DqnConfig", "training.agents.dqn.agent.Dqn"),
+    "naf": ("training.agents.naf.config.NafConfig", "training.agents.naf.agent.Naf"),
     "vracer": ("training.agents.vracer.config.VRacerConfig", "training.agents.vracer.agent.VRacer"),
 }
 """Class paths of each agent's settings and of the agent itself."""

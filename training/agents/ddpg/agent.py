@@ -1,0 +1,137 @@
+"""DDPG with remember-and-forget experience replay as a Lightning module."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from storage.spaces import space_size
+from training.actor import GaussianActor
+from training.agents.ddpg.config import DdpgConfig
+from training.agents.ddpg.network import DdpgNetworks
+from training.agents.ddpg.stage import ActorStage, CriticStage, JointStage
+from training.engines.adam import make_adam
+from training.engines.engine_making import make_engine
+from training.engines.engine_sequence import EngineSequence
+from training.engines.following import following
+from training.learner import Learner, network_generator
+from training.noise import Noise
+from training.policy import GaussianPolicy
+from training.refer import annealed
+from training.scaling import flat_rows
+from training.transition_batch import TRANSITION_FIELDS, TransitionConverter, as_gaussian
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+    from numpy.typing import NDArray
+
+    from storage import EnvironmentSpec
+    from storage.replay import RefreshChunk
+    from training.config import RunConfig
+    from training.engines.engine import Engine
+
+__all__ = ["Ddpg"]
+
+_ACTOR_RATE = "actor_rate"
+
+
+class Ddpg(Learner):
+    """DDPG (Lillicrap et al. 2016), as ReF-ER blends it: section 2 and eqs. 2, 3 and 10.
+
+    The policy is a Gaussian of fixed deviation around the actor's mean. Both networks see the raw
+    action, which the environment's box clips, as the authors' code has it.
+
+    Args:
+        config: The run's settings.
+        spec: Name and spaces of the environment; every action must be continuous.
+
+    Raises:
+        UnsupportedSpaceError: an action space with a part that is no box.
+    """
+
+    settings = DdpgConfig
+    fields = TRANSITION_FIELDS
+    schedule = (*Learner.schedule, _ACTOR_RATE)
+
+    def __init__(self, config: RunConfig, spec: EnvironmentSpec) -> None:
+        size = space_size(spec.observation_space, "observation")
+        super().__init__(config, spec, size)
+        own = self._own
+        actions = space_size(spec.action_space, "action")
+        self.networks = DdpgNetworks(size, actions, own, network_generator(config.seed))
+        noise = Noise.named(own.noise, config.loop.lanes)
+        self.actor = GaussianActor(
+            self.networks.actor, self.observation_scaling, seed=config.seed, noise=noise
+        )
+        self.policy = GaussianPolicy(self.actor, spec)
+        self._nominal = noise.decay > 0
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        """One Adam with a group for each network; rates come from the schedule."""
+        networks, own = self.networks, self._own
+        groups: Any = [
+            {
+                "params": list(networks.critic.parameters()),
+                "weight_decay": own.critic_weight_decay,
+            },
+            {"params": list(networks.actor.parameters()), "rate": _ACTOR_RATE},
+        ]
+        return make_adam(groups, learning_rate=own.learning_rate)
+
+    def make_engine(self, optimizer: torch.optim.Optimizer, recorded: str | None) -> Engine:
+        """One engine for both losses, or one after the other; the targets follow at the end."""
+        networks, own = self.networks, self._own
+        clip = own.gradient_clip
+        options: Any = {
+            "wish": own.engine,
+            "updates": self.planned_updates,
+            "max_gradient_norm": math.inf if clip is None else clip,
+        }
+        last = {"rule": following(networks.following, own.target_rate)} | options
+        stage: Any = {"settings": own.refer, "discount": own.discount}
+        if own.order == "simultaneous":
+            both = networks.parameters_of("actor", "critic")
+            joint = JointStage(networks, **stage)
+            return make_engine(joint, both, optimizer, recorded=recorded, **last)
+        critic, actor = (
+            dict(each.named_parameters()) for each in (networks.critic, networks.actor)
+        )
+        first = partial(make_engine, CriticStage(networks, **stage), critic, optimizer, **options)
+        second = partial(make_engine, ActorStage(networks, own.refer), actor, optimizer, **last)
+        return EngineSequence([first, second], recorded)
+
+    def make_converter(self) -> TransitionConverter:
+        """Batches of whole transitions with the behaviour's density."""
+        return TransitionConverter(
+            self.observation_scaling,
+            self.networks.actor.action_size,
+            self.device,
+            nominal=self._nominal,
+        )
+
+    def bind_actor(self) -> None:
+        """Takes hold of the present weights for acting; from a device they are copied."""
+        self.actor.bind()
+
+    def evaluate(self, chunk: RefreshChunk) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Zeros, and rho of stored rows under the present policy."""
+        rows, kinds = chunk.rows, chunk.rows.behaviour_kind
+        return self.actor.evaluate(
+            flat_rows(rows.observation),
+            rows.raw_action,
+            rows.behaviour,
+            as_gaussian(kinds) if self._nominal else kinds,
+        )
+
+    def rates(self, done: int) -> dict[str, float]:
+        """Learning rates of critic and actor after so many updates."""
+        own = self._own
+        return super().rates(done) | {
+            _ACTOR_RATE: annealed(own.actor_learning_rate, own.refer.annealing, done)
+        }
+
+    @property
+    def _own(self) -> DdpgConfig:
+        return cast("DdpgConfig", self.config.agent)

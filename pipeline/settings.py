@@ -172,17 +172,20 @@ def split_words(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _options(
-    settings: type[Any], prefix: str, chosen: Mapping[type[Any], type[Any]]
+    settings: type[Any], prefix: str, chosen: Mapping[type[Any], type[Any]], own: Any = None
 ) -> Iterator[_Option]:
+    """The leaves of a section; `own` is what its field has by default, if that is of the class."""
     hints = typing.get_type_hints(settings)
     help_texts = _help_texts(settings)
     for each in dataclasses.fields(settings):
         name, hint = f"{prefix}{each.name}", hints[each.name]
+        default = _default(each) if own is None else getattr(own, each.name)
         if dataclasses.is_dataclass(hint):
-            section = cast(type[Any], hint)
-            yield from _options(chosen.get(section, section), f"{name}.", chosen)
+            section = chosen.get(cast(type[Any], hint), cast(type[Any], hint))
+            inner = default if type(default) is section else None
+            yield from _options(section, f"{name}.", chosen, inner)
         else:
-            yield _Option(name, hint, _default(each), help_texts.get(each.name, ""))
+            yield _Option(name, hint, default, help_texts.get(each.name, ""))
 
 
 def _help_texts(settings: type[Any]) -> dict[str, str]:

@@ -78,13 +78,25 @@ def from_mapping(settings: type[_Settings], values: Mapping[str, Any], at: str =
             raise ConfigError(_unknown_key(str(key), list(fields), at))
     hints = typing.get_type_hints(settings)
     built = {
-        key: _convert(hints[key], value, f"{at}.{key}" if at else key)
+        key: _convert(
+            hints[key], _completed(fields[key], hints[key], value), f"{at}.{key}" if at else key
+        )
         for key, value in values.items()
     }
     missing = [name for name, each in fields.items() if name not in built and _required(each)]
     if missing:
         raise ConfigError(f"{at or 'the configuration'} lacks {', '.join(missing)}")
     return _built(settings, built, at)
+
+
+def _completed(each: dataclasses.Field[Any], hint: Any, value: Any) -> Any:
+    """A section with what it leaves out: the field's own default may differ from its class's."""
+    if each.default_factory is dataclasses.MISSING or not isinstance(value, Mapping):
+        return value
+    default = each.default_factory()
+    if type(default) is not hint:
+        return value
+    return {name: getattr(default, name) for name in hint.__dataclass_fields__} | dict(value)
 
 
 def _built(settings: type[_Settings], values: dict[str, Any], at: str) -> _Settings:

@@ -19,6 +19,7 @@ from training.agent_config import AgentConfig
 from training.agents.vracer.config import VRacerConfig
 from training.config import RunConfig
 from training.config_file import from_mapping, to_mapping
+from training.refer import ReferSettings
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 
@@ -68,6 +69,20 @@ def test_the_agent_may_be_chosen_by_an_included_file(tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text("agent: {kind: mine}")
     (tmp_path / "run.yaml").write_text("include: [own.yaml]")
     assert agent_kind([tmp_path / "run.yaml"], []) == "mine"
+
+
+@dataclasses.dataclass(frozen=True)
+class PlainConfig(VRacerConfig):
+    """An agent whose rules are off by default."""
+
+    kind: str = "plain"  # type: ignore[assignment]
+    refer: ReferSettings = dataclasses.field(default_factory=lambda: ReferSettings(False, False))
+
+
+def test_a_section_s_defaults_are_those_of_the_agent() -> None:
+    parser = SettingsParser("train", "CONFIG", "", RunConfig, chosen={AgentConfig: PlainConfig})
+    refer = parser.parse([], ["--agent.refer.c=2"])["agent"]["refer"]
+    assert (refer["rule_1"], refer["rule_2"], refer["c"]) == (False, False, 2)
 
 
 def test_lists_and_dictionaries(parser: SettingsParser) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from storage.errors import ConfigError
 from training.config import EnvironmentConfig, RunConfig
-from training.config_file import load_config, save_config
+from training.config_file import from_mapping, load_config, save_config
 
 TEXT = "environment: {{id: Hopper-v5, kwargs: {{scale: {number}}}}}\nloop: {{steps: {number}}}\n"
 
@@ -72,6 +73,26 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, kind: str) -> None:
 def test_a_folder_is_no_config_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=f"{tmp_path} cannot be read: Is a directory"):
         load_config(tmp_path)
+
+
+@dataclass(frozen=True)
+class Inner:
+    rule: bool = True
+    names: list[str] = field(default_factory=list)
+    scale: float = 1.0
+
+
+@dataclass(frozen=True)
+class Outer:
+    inner: Inner = field(default_factory=lambda: Inner(False, ["a"]))
+
+
+def test_what_a_section_leaves_out_is_as_its_owner_has_it() -> None:
+    assert from_mapping(Outer, {}) == Outer()
+    assert from_mapping(Outer, {"inner": {"scale": 3}}) == Outer(Inner(False, ["a"], 3.0))
+    assert from_mapping(Outer, {"inner": {"rule": True, "names": []}}) == Outer(Inner())
+    with pytest.raises(ConfigError, match=r"no setting inner\.scle; did you mean scale"):
+        from_mapping(Outer, {"inner": {"scle": 3}})
 
 
 def test_merged_keys_may_be_overridden(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def check_optimizer(
 ) -> None:
     """Refuses the state of another optimizer, and moments of other shapes than the parameters.
 
-    Engines work on the memory of the moments.
+    Engines work on their memory; they are Adam's, or those that the optimizer's ``moments`` names.
 
     Raises:
         CheckpointError: naming the option, or the parameter's number, and what is wrong.
@@ -48,8 +48,11 @@ def check_optimizer(
     parameters = [parameter for group in own.param_groups for parameter in group["params"]]
     _check_groups(kept["param_groups"], own.state_dict()["param_groups"], where)
     numbers = range(len(parameters))
+    counted, names = not hasattr(own, "moments"), getattr(own, "moments", _MOMENTS)
     for number, state in kept["state"].items():
-        problem = _moments_problem(state, parameters[number] if number in numbers else None)
+        problem = _moments_problem(state, names, parameters[number] if number in numbers else None)
+        if counted and problem is None:
+            problem = _count_problem(state)
         if problem is not None:
             raise CheckpointError(
                 f"{where} has an impossible optimizer state of parameter {number} ({problem}); "
@@ -84,18 +87,22 @@ def _alike(kept: Any, own: Any) -> bool:
 
 
 def _moments_problem(
-    state: Mapping[str, torch.Tensor], parameter: torch.Tensor | None
+    state: Mapping[str, torch.Tensor], names: Sequence[str], parameter: torch.Tensor | None
 ) -> str | None:
+    """What is wrong with a parameter's state; of ``names`` the last one holds squares."""
     if parameter is None:
         return "there is no such parameter"
-    step = state.get("step")
-    if step is None or step.shape != () or not float(step) >= 0:
-        return "no number of steps"
-    for name in _MOMENTS:
+    for name in names:
         moment = state.get(name)
         if moment is None or moment.shape != parameter.shape or moment.dtype != parameter.dtype:
             return f"{name} does not look like the parameter"
-    return "a negative square" if bool((state["exp_avg_sq"] < 0).any()) else None
+    return "a negative square" if bool((state[names[-1]] < 0).any()) else None
+
+
+def _count_problem(state: Mapping[str, torch.Tensor]) -> str | None:
+    step = state.get("step")
+    bad = step is None or step.shape != () or not float(step) >= 0
+    return "no number of steps" if bad else None
 
 
 def check_loops(kept: Mapping[str, Any], own: Mapping[str, Any], where: str) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from training.refer import ReferSettings
 from training.setting_checks import check_numbers, check_positive, require
+
+if TYPE_CHECKING:
+    from storage import EnvironmentSpec
 
 __all__ = ["AgentConfig"]
 
@@ -54,3 +57,15 @@ class AgentConfig:
             check_positive(f"agent.{name}", getattr(self, name))
         if self.gradient_clip is not None:
             check_positive("agent.gradient_clip", self.gradient_clip)
+
+    def check_spaces(self, spec: EnvironmentSpec) -> None:
+        """Refuses spaces that the agent cannot act in; by default it acts in boxes alone.
+
+        Called before a run has a folder, without torch.
+
+        Raises:
+            UnsupportedSpaceError: naming the space and the remedy.
+        """
+        from training.action_mapping import ActionMapping
+
+        ActionMapping(spec.action_space)

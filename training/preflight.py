@@ -15,7 +15,6 @@ from storage.errors import (
     SchemaMismatchError,
 )
 from storage.spaces import flatten_space
-from training.action_mapping import ActionMapping
 from training.config import RunConfig
 from training.config_file import from_mapping
 from training.engines.engine_choice import check_engine
@@ -42,7 +41,7 @@ def check_run(config: RunConfig) -> tuple[RunConfig, EnvironmentSpec]:
         EnvironmentNotFoundError: no such environment; close names are listed.
         SchemaMismatchError: the environment has other spaces than the store.
         EmptyViewError: the store holds fewer steps than a batch.
-        UnsupportedSpaceError: spaces that cannot be stored, or actions that are not continuous.
+        UnsupportedSpaceError: spaces that cannot be stored, or that the agent cannot act in.
     """
     _check_threads(config.loop.threads)
     check_engine(config.agent.engine, device_type(config.loop.accelerator))
@@ -52,7 +51,7 @@ def check_run(config: RunConfig) -> tuple[RunConfig, EnvironmentSpec]:
     else:
         config, spec = _check_store(config, Path(config.replay.store))
     flatten_space(spec.observation_space, "observation")
-    ActionMapping(spec.action_space)
+    config.agent.check_spaces(spec)
     return config, spec
 
 

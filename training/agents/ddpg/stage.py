@@ -9,12 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from training.gaussian import (
-    divergence_from_behaviour,
-    divergence_from_policy,
-    importance_ratio,
-    log_density,
-)
+from training.gaussian import DIVERGENCES, importance_ratio, log_density
 from training.refer import blend, near_mask
 from training.stage import PureModule
 
@@ -33,11 +28,6 @@ __all__ = [
     "actor_loss",
     "critic_loss",
 ]
-
-_DIVERGENCES = {
-    "behaviour_policy": divergence_from_behaviour,
-    "policy_behaviour": divergence_from_policy,
-}
 
 
 class Likeness(NamedTuple):
@@ -164,7 +154,7 @@ def actor_loss(
     settings: ReferSettings,
 ) -> tuple[Tensor, Feedback]:
     """The blend of -Q(s, m(s)) and the divergence (ReF-ER eqs. 3 and 10); ``worth`` is the Q."""
-    divergence = _DIVERGENCES[settings.divergence](
+    divergence = DIVERGENCES[settings.divergence](
         batch.behaviour_mean, batch.behaviour_stdev, mean, stdev
     )
     loss = blend(

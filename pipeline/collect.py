@@ -14,10 +14,17 @@ from pipeline.collectable import check_environment, check_not_of_a_run, check_se
 from pipeline.forecast import SHORTEST, check, forecast_collection, free_disk
 from pipeline.progress_bar import progress_bar
 from pipeline.quoting import quote
+from pipeline.seed_claim import claimed_seed
 from pipeline.settings import SettingsParser, split_words
 from pipeline.summary import disk_use
 from pipeline.summary_table import byte_text
-from storage.errors import ConfigError, DiskFullError, NonFiniteError, SharpwaveError
+from storage.errors import (
+    ConfigError,
+    DiskFullError,
+    NonFiniteError,
+    SharpwaveError,
+    StoreExistsError,
+)
 from storage.syncing import Durability
 from storage.writer_settings import sync_rule
 from training.environment import EnvironmentConfig
@@ -107,7 +114,7 @@ def collect(config: CollectConfig) -> None:
 
     spec = describe_environment(config.environment)
     policy, update = _policy(config, spec)
-    with _store(config, spec) as store:
+    with _store(config, spec) as store, claimed_seed(store, config.seed):
         salvage(store)
         check_seed(store, config.seed)
         before = {segment.id for segment in store.segments}
@@ -217,16 +224,24 @@ def _policy(config: CollectConfig, spec: EnvironmentSpec) -> tuple[Policy, int]:
 @contextmanager
 def _store(config: CollectConfig, spec: EnvironmentSpec) -> Iterator[Store]:
     path = Path(config.store)
-    if not (path / "steps.zarr").exists():
-        store = storage.create(path, spec)
-    else:
-        store = storage.open(path, mode="r+")
+    store = _created(path, spec) or storage.open(path, mode="r+")
     try:
         check_not_of_a_run(store)
         check_environment(store, spec)
         yield store
     finally:
         store.close()
+
+
+def _created(path: Path, spec: EnvironmentSpec) -> Store | None:
+    """A new store; None where there is one, which another process may just have made."""
+    if not (path / "steps.zarr").exists():
+        try:
+            return storage.create(path, spec)
+        except StoreExistsError:
+            if not (path / "steps.zarr").exists():
+                raise
+    return None
 
 
 def _announce(config: CollectConfig, store: Store) -> None:

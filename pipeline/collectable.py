@@ -11,6 +11,7 @@ from storage.errors import ConfigError, SchemaMismatchError
 
 if TYPE_CHECKING:
     from storage import EnvironmentSpec, Store
+    from storage.segment import SegmentInfo
 
 __all__ = ["check_environment", "check_not_of_a_run", "check_seed"]
 
@@ -54,20 +55,30 @@ def check_not_of_a_run(store: Store) -> None:
 
 
 def check_seed(store: Store, seed: int) -> None:
-    """Refuses a seed whose episodes the store holds already.
+    """Refuses a seed of which the store holds an episode of any lane already.
 
     Raises:
         ConfigError: naming store and seed.
     """
-    from training.collector import reset_seed
-
-    first = reset_seed(seed, 0, 0)
-    used = (store.records(segment.id) for segment in store.segments)
-    if any(first in records["seed"][records["seed_known"]] for records in used):
+    if any(_is_of_seed(store, segment, seed) for segment in store.segments):
         raise ConfigError(
             f"{store.path} was collected with --seed={seed} before: the same episodes would be "
             "written again. Give another --seed."
         )
+
+
+def _is_of_seed(store: Store, segment: SegmentInfo, seed: int) -> bool:
+    """Whether a segment's first episode of known seed was reset as this seed says.
+
+    A segment holds the episodes of one lane of one collection, so that one of them tells.
+    """
+    from training.collector import reset_seed
+
+    records = store.records(segment.id)
+    known = records[records["seed_known"]]
+    if not len(known) or known["lane_episode"][0] < 0:
+        return False
+    return int(known["seed"][0]) == reset_seed(seed, segment.lane, int(known["lane_episode"][0]))
 
 
 def _is_run(folder: Path, store: Store) -> bool:

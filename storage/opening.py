@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import shutil
@@ -66,10 +67,7 @@ def create(
     root = _place(path)
     with _making(root):
         if root.exists() and (not root.is_dir() or any(root.iterdir())):
-            raise StoreExistsError(
-                f"cannot create a store at {root}: something is there. Open it with "
-                "storage.open(path, mode='r+'), or choose another path."
-            )
+            raise _exists(root)
         _build(root, schema, env_spec)
     return open(root, mode="r+")
 
@@ -90,10 +88,27 @@ def _build(root: Path, schema: Schema, env_spec: EnvironmentSpec) -> None:
     try:
         staged.mkdir(parents=True)
         _fill(staged, attributes)
-        staged.rename(root)
+        _rename(staged, root)
     except BaseException:
         shutil.rmtree(staged, ignore_errors=True)
         raise
+
+
+def _rename(staged: Path, root: Path) -> None:
+    """Put a store in its place; StoreExistsError where another process was quicker."""
+    try:
+        staged.rename(root)
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            raise _exists(root) from error
+        raise
+
+
+def _exists(root: Path) -> StoreExistsError:
+    return StoreExistsError(
+        f"cannot create a store at {root}: something is there. Open it with storage.open(path, "
+        "mode='r+'), or choose another path."
+    )
 
 
 def _fill(root: Path, attributes: Mapping[str, Any]) -> None:

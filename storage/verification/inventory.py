@@ -15,6 +15,7 @@ __all__ = ["half_dropped", "hidden_folders", "segments_of", "strays"]
 
 _HALF_WRITTEN = re.compile(r".*\.(\d+)\.\d+")
 """A small file before it is renamed into place: name, process id, serial number."""
+_SEED_LOCK = re.compile(r"seed-\d+\.lock")
 _OVERLAY_PARTS = {".zarr", ".staging", ".lock", ".damaged"}
 _FIXED = {"dropped"}
 """Folders of the store besides those of every new one."""
@@ -49,7 +50,7 @@ def strays(paths: StorePaths) -> Iterator[Finding]:
     yield from _unknown(paths.steps, paths, _names_segment_or("zarr.json"))
     yield from _unknown(paths.logs, paths, _names_segment_or("store.json", ".log", ".open"))
     yield from _unknown(paths.episodes, paths, _names_segment_or("", ".arrow"))
-    yield from _unknown(paths.locks, paths, _names_segment_or("repair.lock", ".lock"))
+    yield from _unknown(paths.locks, paths, _names_lock)
     yield from _unknown(paths.overlays, paths, lambda name: Path(name).suffix in _OVERLAY_PARTS)
     yield from _staged(paths)
     for kind, folder in (("orphans", paths.orphans), ("quarantine", paths.quarantine)):
@@ -83,6 +84,11 @@ def _names_segment_or(name: str, *suffixes: str) -> Callable[[str], bool]:
         return segment_id(stem) is not None and suffix in (suffixes or ("",))
 
     return known
+
+
+def _names_lock(entry: str) -> bool:
+    """A segment's lock, that of a repair, or that of a collection with a seed."""
+    return bool(_SEED_LOCK.fullmatch(entry)) or _names_segment_or("repair.lock", ".lock")(entry)
 
 
 def _unknown(folder: Path, paths: StorePaths, known: Callable[[str], bool]) -> Iterator[Finding]:

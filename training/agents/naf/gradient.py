@@ -1,0 +1,256 @@
+"""NAF's gradient at the outputs of its network, in closed form.
+
+The same numbers that autograd finds for `naf_loss`, per step: near steps get the error's part,
+at the mean times beta, every step (1 - beta) times the gradient of the divergence at the mean.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from storage.kernel import Floats32, Index, kernel
+from training.divergence_kernels import divergence_of, divergence_slope
+from training.engines.following_kernel import follow
+from training.engines.fused_engine import host_matrix
+from training.engines.mlp_pass import ForwardPass
+from training.engines.output_gradient import OutputGradient, check_rows
+from training.gaussian import LOG_RATIO_LIMIT, stdev_from_raw
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from training.agents.naf.network import NafNetwork
+    from training.refer import ReferSettings
+    from training.stage import Feedback, Parameters, Schedule
+    from training.transition_batch import TransitionBatch
+
+__all__ = ["NafGradient", "naf_gradient"]
+
+_FEEDBACK = ("value", "importance_ratio", "divergence", "priority_error")
+
+_ZERO = np.float32(0.0)
+_HALF = np.float32(0.5)
+_ONE = np.float32(1.0)
+_LIMIT = np.float32(LOG_RATIO_LIMIT)
+_HALF_LOG_2PI = np.float32(0.5 * math.log(2.0 * math.pi))
+
+
+@kernel
+def _read_row(
+    outputs: Floats32,
+    row: Index,
+    exponential: bool,
+    bounded: bool,
+    lower: Floats32,
+    slope: Floats32,
+    means: Floats32,
+) -> None:
+    """Fill L (A, A), the slopes of its diagonal (A,) and the row's mean, in ``means`` (B, A)."""
+    width = means.shape[1]
+    at = 1
+    for k in range(width):
+        for j in range(k):
+            lower[k, j] = outputs[row, at + j]
+        x = outputs[row, at + k]
+        root = np.exp(x) if exponential else _HALF * np.exp(np.arcsinh(x))
+        lower[k, k] = root
+        slope[k] = root if exponential else root / np.sqrt(_ONE + x * x)
+        at += k + 1
+    for k in range(width):
+        number = outputs[row, at + k]
+        means[row, k] = np.float32(math.tanh(number)) if bounded else number
+
+
+@kernel
+def _advantage(lower: Floats32, offset: Floats32, turned: Floats32) -> np.float32:
+    """-1/2 |L^T (a - m)|^2; fills ``turned`` (A,), which is L^T (a - m)."""
+    total = _ZERO
+    for j in range(offset.size):
+        turned[j] = _ZERO
+        for k in range(j, offset.size):
+            turned[j] += lower[k, j] * offset[k]
+        total += turned[j] * turned[j]
+    return -_HALF * total
+
+
+@kernel
+def naf_gradient(
+    outputs: Floats32,
+    next_outputs: Floats32,
+    stdev: Floats32,
+    batch: tuple[Floats32, Floats32, Floats32],
+    vectors: tuple[Floats32, Floats32, Floats32, Floats32],
+    numbers: tuple[float, float, float, float],
+    rules: tuple[bool, bool, bool, bool, bool],
+    means: Floats32,
+    gradient: Floats32,
+    feedback: Floats32,
+) -> float:
+    """Fill the gradient at the outputs and the feedback; gives the loss.
+
+    ``outputs`` (B, 1 + A (A + 1) / 2 + A) are value, triangle of L and mean at the states,
+    ``next_outputs`` the target network's at the next ones, of which the value is read; ``stdev``
+    (A,) is the policy's. ``batch`` is raw action, behaviour mean and behaviour stdev, (B, A) each;
+    ``vectors`` are behaviour log density, reward, continuing and sampling weight, (B,) each;
+    ``numbers`` beta, far bound, reward scale and discount; ``rules`` rule 1, rule 2, whether the
+    divergence is KL(pi || mu), the diagonal exponential, and the mean bounded. ``means`` (B, A) is
+    filled with the policy's. ``feedback`` (4, B) becomes Q, importance ratio, divergence and |e|.
+    """
+    action, mu_mean, mu_stdev = batch
+    log_mu, reward, continuing, weight = vectors
+    beta, bound = np.float32(numbers[0]), np.float32(numbers[1])
+    scale, discount = np.float32(numbers[2]), np.float32(numbers[3])
+    rule_1, rule_2, reverse, exponential, bounded = rules
+    size, width = action.shape
+    improving = beta if rule_2 else _ONE
+    holding = _ONE - beta if rule_2 else _ZERO
+    lower, slope = np.empty((width, width), np.float32), np.empty(width, np.float32)
+    offset, turned = np.empty(width, np.float32), np.empty(width, np.float32)
+    normaliser = _ZERO
+    for k in range(width):
+        normaliser += np.log(stdev[k]) + _HALF_LOG_2PI
+    mean_at = 1 + width * (width + 1) // 2
+    loss = 0.0
+    for i in range(size):
+        _read_row(outputs, i, exponential, bounded, lower, slope, means)
+        quadratic = _ZERO
+        for k in range(width):
+            offset[k] = action[i, k] - means[i, k]
+            scaled = offset[k] / stdev[k]
+            quadratic += scaled * scaled
+        log_ratio = -_HALF * quadratic - normaliser - log_mu[i]
+        ratio = np.exp(min(max(log_ratio, -_LIMIT), _LIMIT))
+        near = ratio <= bound and ratio >= _ONE / bound
+        divergence = divergence_of(i, means, 0, stdev, mu_mean, mu_stdev, reverse)
+        value = outputs[i, 0] + _advantage(lower, offset, turned)
+        target = reward[i] / scale + discount * continuing[i] * next_outputs[i, 0]
+        error = target - value
+        share = weight[i] / np.float32(size)
+        pull = share * error if near or not rule_1 else _ZERO
+        loss += _HALF * pull * error
+        if rule_2:
+            loss += share * holding * divergence
+        gradient[i, 0] = -pull
+        at = 1
+        for k in range(width):
+            along = _ZERO
+            for j in range(k + 1):
+                along += lower[k, j] * turned[j]
+                gradient[i, at + j] = pull * turned[j] * offset[k]
+            gradient[i, at + k] *= slope[k]
+            at += k + 1
+            by_mean = -pull * improving * along
+            if rule_2:
+                held = divergence_slope(
+                    means[i, k], stdev[k], mu_mean[i, k], mu_stdev[i, k], reverse
+                )
+                by_mean += share * holding * held[0]
+            if bounded:
+                by_mean *= _ONE - means[i, k] * means[i, k]
+            gradient[i, mean_at + k] = by_mean
+        feedback[0, i] = value
+        feedback[1, i] = ratio
+        feedback[2, i] = divergence
+        feedback[3, i] = abs(error)
+    return loss
+
+
+class NafGradient(OutputGradient):
+    """NAF's stage for the fused engine, with the target network that follows."""
+
+    def __init__(
+        self,
+        network: NafNetwork,
+        target: NafNetwork,
+        settings: ReferSettings,
+        discount: float,
+        target_rate: float,
+    ) -> None:
+        self.body = network.body
+        self.head = network.head
+        self.parameters: Parameters = dict(network.named_parameters())
+        self._network = network
+        self._target = target
+        self._discount = discount
+        self._rate = target_rate
+        self._rules = (
+            settings.rule_1,
+            settings.rule_2,
+            settings.divergence == "policy_behaviour",
+            network.diagonal == "exp",
+            network.bounded_mean,
+        )
+        self._stdev: Floats32 = stdev_from_raw(network.raw_stdev).numpy()
+        self._next: ForwardPass | None = None
+        self._batch: TransitionBatch | None = None
+        self.bind()
+
+    def bind(self) -> None:
+        """Take hold of the memory of both networks."""
+        self._next, self._batch = None, None
+        self._online = tuple(host_matrix(each) for each in self._network.parameters())
+        self._followers = tuple(host_matrix(each) for each in self._target.parameters())
+
+    def fill(
+        self,
+        outputs: Floats32,
+        gradient: Floats32,
+        others: dict[Tensor, Floats32],  # noqa: ARG002
+        batch: TransitionBatch,
+        schedule: Schedule,
+    ) -> tuple[float, Feedback]:
+        """Gradient at value, triangle and mean; feedback as of `NafStage`."""
+        if batch is not self._batch:
+            self._take(batch, len(outputs))
+        loss = naf_gradient(
+            outputs,
+            self._next_outputs(batch, len(outputs)),
+            self._stdev,
+            self._matrices,
+            self._vectors,
+            (
+                schedule["beta"].item(),
+                schedule["far_bound"].item(),
+                schedule["reward_scale"].item(),
+                self._discount,
+            ),
+            self._rules,
+            self._means,
+            gradient,
+            self._numbers,
+        )
+        return loss, dict(zip(_FEEDBACK, self._feedback, strict=True))
+
+    def stepped(self) -> None:
+        """The target goes a part of its way."""
+        follow(self._followers, self._online, self._rate)
+
+    def _next_outputs(self, batch: TransitionBatch, size: int) -> Floats32:
+        """The target network's outputs at the next states."""
+        if self._next is None or len(self._next.outputs) != size:
+            self._next = ForwardPass(self._target.body, self._target.head, size)
+        self._next.forward(batch.next_observation.numpy())
+        return self._next.outputs
+
+    def _take(self, batch: TransitionBatch, size: int) -> None:
+        """Views of a batch's memory, which batches of one size share, and room for its numbers."""
+        check_rows(batch, size, self._stdev.size)
+        self._matrices = (
+            batch.raw_action.numpy(),
+            batch.behaviour_mean.numpy(),
+            batch.behaviour_stdev.numpy(),
+        )
+        self._vectors = (
+            batch.behaviour_log_density.numpy(),
+            batch.reward.numpy(),
+            batch.continuing.numpy(),
+            batch.sampling_weight.numpy(),
+        )
+        self._means = np.empty((size, self._stdev.size), np.float32)
+        self._numbers = np.empty((len(_FEEDBACK), size), np.float32)
+        self._feedback = torch.from_numpy(self._numbers).unbind()
+        self._batch = batch

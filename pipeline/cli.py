@@ -22,6 +22,7 @@ VERBS: Final[dict[str, str]] = {
     "collect": "act in an environment and write its episodes into a store",
     "train": "train an agent by a config file, or resume a run",
     "evaluate": "play episodes greedily with a checkpoint's policy",
+    "protocol": "evaluate runs as the papers do: binned returns, Atari scores",
     "inspect": "say what a store holds",
     "verify": "read all of a store and say what is damaged",
     "repair": "move what is damaged in a store aside, so that the rest reads on",

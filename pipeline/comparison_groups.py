@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pipeline.flat_settings import flat_settings
 from pipeline.run_folder import RunFolder
 from storage.errors import CheckpointError
 
@@ -59,7 +60,7 @@ class RunSettings:
         kept = run.settings()
         environment = kept["environment"]["id"]
         defaults = to_mapping(RunConfig(EnvironmentConfig(environment)))
-        flat = dict(_flat(defaults)) | dict(_flat(kept))
+        flat = dict(flat_settings(defaults)) | dict(flat_settings(kept))
         values = {_RULES: run.rules(), "engine": _engine(run, flat["agent.engine"])}
         for name, value in flat.items():
             short = name.partition(".")[2]
@@ -167,12 +168,3 @@ def _engine(run: RunFolder, wish: str) -> str:
     except CheckpointError:
         return wish
     return learning.get("engine") or wish
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
-    """Settings by their dotted names."""
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value

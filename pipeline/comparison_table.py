@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from pipeline.comparison import ComparedRun, by_group, by_panel, seed_count
+from pipeline.text_table import text_table
 
 __all__ = ["group_table", "markdown_table"]
 
@@ -34,7 +35,7 @@ def group_table(rows: Sequence[ComparedRun]) -> str:
         for group, members in by_group(panel).items()
         if len(drawn := [row for row in members if not row.problem]) > 1
     ]
-    return _table(heads, lines, numbers_from=3) if lines else ""
+    return text_table(heads, lines, numbers_from=3) if lines else ""
 
 
 def _runs(rows: Sequence[ComparedRun], grouped: bool, window: int) -> str:
@@ -45,7 +46,7 @@ def _runs(rows: Sequence[ComparedRun], grouped: bool, window: int) -> str:
     heads = ["run", "environment", "rules", *["group"] * grouped, "seed", unit, mean]
     heads += ["n_far/N, 2nd half", "β at the end", f"{unit}/s"]
     lines = [_cells(row, grouped) for row in rows]
-    return _table(heads, lines, numbers_from=heads.index(_NUMBERS_FROM))
+    return text_table(heads, lines, numbers_from=heads.index(_NUMBERS_FROM))
 
 
 def _cells(row: ComparedRun, grouped: bool) -> list[str]:
@@ -72,20 +73,3 @@ def _where(environment: str, offline: bool) -> str:
 
 def _number(value: float, layout: str) -> str:
     return "–" if np.isnan(value) else format(value, layout)
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, numbers_from: int) -> str:
-    cells = [heads, *rows]
-    widths = [max(len(line[i]) for line in cells) for i in range(len(heads))]
-    rules = [
-        f"{'-' * (width - 1)}{':' if i >= numbers_from else '-'}" for i, width in enumerate(widths)
-    ]
-    return "\n".join(_line(line, widths, numbers_from) for line in (heads, rules, *rows))
-
-
-def _line(cells: Sequence[str], widths: Sequence[int], numbers_from: int) -> str:
-    padded = (
-        cell.rjust(width) if i >= numbers_from else cell.ljust(width)
-        for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
-    )
-    return f"| {' | '.join(padded)} |"

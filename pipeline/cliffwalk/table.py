@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from pipeline.cliffwalk.summary import Spread, Summary
+from pipeline.text_table import text_table
 
 __all__ = ["markdown_table", "shown_sizes", "sizes_text", "table_text", "warnings_of"]
 
@@ -66,10 +67,7 @@ def sizes_text(found: Iterable[int]) -> str:
 
 def table_text(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A markdown table whose columns but the first are aligned to the right."""
-    cells = [list(heads), *(list(row) for row in rows)]
-    widths = [max(_NARROWEST, *(len(line[i]) for line in cells)) for i in range(len(heads))]
-    rules = ["-" * widths[0], *(f"{'-' * (width - 1)}:" for width in widths[1:])]
-    return "\n".join(_line(line, widths) for line in (cells[0], rules, *cells[1:]))
+    return text_table(heads, rows, numbers_from=1, narrowest=_NARROWEST)
 
 
 def _rival(each: Summary, summaries: Sequence[Summary]) -> Summary | None:
@@ -120,9 +118,3 @@ def _cell(summary: Summary | None, after_goal: bool) -> str:
 
 def _number(value: float) -> str:
     return "∞" if math.isinf(value) else f"{value:,.0f}"
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    padded = [cells[0].ljust(widths[0])]
-    padded += [cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True)]
-    return f"| {' | '.join(padded)} |"

@@ -1,0 +1,145 @@
+"""Runs of one method, which differ by their seed alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+import storage
+from pipeline.episode_order import in_order_of_end
+from pipeline.flat_settings import flat_settings
+from pipeline.protocol.bins import TrainingReturns
+from pipeline.run_folder import RunFolder
+from storage.errors import ConfigError
+from storage.layout import Ending
+
+__all__ = ["Method", "TrainedRun", "differing", "methods_of"]
+
+_FREE: Final = (
+    *("name", "seed", "loop.steps", "loop.threads", "loop.accelerator", "loop.durability"),
+    *("loop.sync_", "loop.round_steps", "replay.overlay", "replay.retention", "replay.page_limit"),
+    *("agent.engine", "agent.acting_interval", "evaluation.", "logging.", "checkpoint."),
+)
+"""Settings in which the runs of a method may differ: they change no expected return."""
+_NAMES: Final = {"vracer": "V-RACER", "ddpg": "DDPG", "naf": "NAF", "dqn": "DQN"}
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedRun:
+    """A run that has acted, by its settings."""
+
+    folder: RunFolder
+    settings: Mapping[str, Any]
+    """By their dotted names, defaults included."""
+    method: str
+    """Agent, rules and scheme, such as "DDPG, ReF-ER"."""
+
+    @classmethod
+    def at(cls, path: Path) -> TrainedRun:
+        """The run whose folder is at `path`.
+
+        Raises:
+            ConfigError: there is none, its settings are damaged, or it learns from a store.
+        """
+        folder = RunFolder.existing(path)
+        settings = dict(flat_settings(folder.settings()))
+        if settings["replay.store"] is not None:
+            raise ConfigError(
+                f"{path} learnt from {settings['replay.store']} without acting, so it has no "
+                "training episodes; leave it out"
+            )
+        kind = settings["agent.kind"]
+        agent = _NAMES.get(kind, kind.replace(":", ".").rpartition(".")[2])
+        return cls(folder, settings, f"{agent}, {folder.rules()}")
+
+    @property
+    def environment(self) -> str:
+        """Where it acted."""
+        return str(self.settings["environment.id"])
+
+    @property
+    def seed(self) -> int:
+        """Of all its random streams."""
+        return int(self.settings["seed"])
+
+    def returns(self) -> TrainingReturns:
+        """Its training episodes; those whose segments it has dropped are known by their tables.
+
+        Raises:
+            ConfigError: its store is not there.
+            SharpwaveError: the store is damaged.
+        """
+        path = self.folder.store
+        if not path.is_dir():
+            raise ConfigError(
+                f"{path} is not there, which holds the episodes of {self.folder.path}; put it back "
+                "from a copy, or leave the run out"
+            )
+        with storage.open(path) as store:
+            records = in_order_of_end(store, str(self.settings["name"]))
+        whole = np.isin(records["ending"], [Ending.TERMINATED, Ending.TRUNCATED])
+        return TrainingReturns(
+            np.cumsum(records["length"], dtype=np.int64),
+            np.where(whole, records["return"], np.nan).astype(np.float64),
+            int(self.settings["loop.warmup"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """What the protocol takes the mean of: runs of one method in one environment."""
+
+    environment: str
+    name: str
+    runs: tuple[TrainedRun, ...]
+
+    @property
+    def seeds(self) -> list[int]:
+        """Of the runs, in their order."""
+        return [run.seed for run in self.runs]
+
+
+def methods_of(runs: Iterable[TrainedRun]) -> list[Method]:
+    """The runs by environment and method, in the order in which they are first named.
+
+    Raises:
+        ConfigError: two runs of one method have the same seed, or differ in more; it says in what.
+    """
+    groups: dict[tuple[str, str], list[TrainedRun]] = {}
+    for run in runs:
+        groups.setdefault((run.environment, run.method), []).append(run)
+    for (environment, method), members in groups.items():
+        for first, second in combinations(members, 2):
+            _check_alike(first, second, f"{method} on {environment}")
+    return [Method(*key, tuple(members)) for key, members in groups.items()]
+
+
+def differing(runs: Sequence[TrainedRun]) -> list[str]:
+    """The settings in which any of the runs differ, but those that a method's runs may."""
+    return [name for name in runs[0].settings if any(_differ(runs[0], run, name) for run in runs)]
+
+
+def _check_alike(first: TrainedRun, second: TrainedRun, what: str) -> None:
+    pair = f"{first.folder.path} and {second.folder.path}"
+    names = differing([first, second])
+    if names:
+        listed = ", ".join(
+            f"{name} ({first.settings[name]} and {second.settings[name]})" for name in names
+        )
+        raise ConfigError(
+            f"{pair} are both {what}, but differ in {listed}; name runs that differ by their seed "
+            "alone"
+        )
+    if first.seed == second.seed:
+        raise ConfigError(f"{pair} are both {what} with seed {first.seed}; leave one out")
+
+
+def _differ(first: TrainedRun, second: TrainedRun, name: str) -> bool:
+    if name.startswith(_FREE) or name not in second.settings:
+        return False
+    return repr(first.settings[name]) != repr(second.settings[name])

@@ -22,10 +22,13 @@ from training.plain_state import as_arrays, as_tensors
 from training.progress import Status
 
 if TYPE_CHECKING:
+    import numpy as np
     import torch
     from lightning.pytorch.callbacks import Callback
+    from numpy.typing import NDArray
 
     from storage import EnvironmentSpec, EpisodeRecord
+    from storage.episode import Episode
     from storage.replay import ReplayView
     from storage.replay.schemes.priority_settings import PrioritySettings
     from training.agent_config import AgentConfig
@@ -33,11 +36,11 @@ if TYPE_CHECKING:
     from training.experience import Experience
     from training.policy import Policy
 
-__all__ = ["ReplayAgent"]
+__all__ = ["OUTSIDE_LANE", "ReplayAgent"]
 
 _LEAST_ROUNDS_BETWEEN_ROWS = 10
 
-_OUTSIDE_LANE = 2**31
+OUTSIDE_LANE = 2**31
 """Lane number of draws outside the run, which no environment lane has."""
 
 
@@ -69,6 +72,8 @@ class ReplayAgent(LightningModule):
     policy: Policy
     fields: ClassVar[tuple[str, ...]]
     """What :meth:`update` reads of a replay batch; nothing else is gathered."""
+    optional_fields: ClassVar[tuple[str, ...]] = ()
+    """What it reads besides, where the store has such columns."""
 
     def __init__(self, config: RunConfig, spec: EnvironmentSpec) -> None:
         super().__init__()
@@ -115,6 +120,14 @@ class ReplayAgent(LightningModule):
     def target_discount(self) -> float:
         """Discount of the value targets that the replay view keeps up to date."""
         return self.config.agent.discount
+
+    def initial_errors(self, episode: Episode) -> NDArray[np.float32] | None:  # noqa: ARG002
+        """Errors of the steps of an episode that enters the window, (T,), for their priorities.
+
+        Asked for where ``replay.priorities.initial`` is current_td and the policy gave no values
+        while acting. None: there are none, and the largest priority so far takes their place.
+        """
+        return None
 
     @property
     @abstractmethod
@@ -204,7 +217,7 @@ class ReplayAgent(LightningModule):
         if greedy:
             return self.policy.act(0, 0, observation, greedy=True).action
         self._draws_outside += 1
-        return self.policy.act(_OUTSIDE_LANE, self._draws_outside, observation).action
+        return self.policy.act(OUTSIDE_LANE, self._draws_outside, observation).action
 
     def learn(self, view: ReplayView, steps: int) -> None:
         """Does what ``steps`` of the budget have made due: end the warm-up, or update."""

@@ -116,6 +116,8 @@ class Experience(LightningDataModule):
 
     def _open_view(self, store: Store, agent: ReplayAgent, **options: Any) -> ReplayView:
         replay = self.config.replay
+        columns = {column.name for column in store.schema.columns}
+        optional = tuple(name for name in agent.optional_fields if name in columns)
         view: ReplayView = store.replay(
             window=replay.window,
             scheme=replay.scheme,
@@ -124,7 +126,7 @@ class Experience(LightningDataModule):
             forget=replay.forget,
             overlay=replay.overlay,
             seed=self.config.seed,
-            fields=agent.fields,
+            fields=agent.fields + optional,
             discount=agent.target_discount,
             page_limit=replay.page_limit,
             **options,

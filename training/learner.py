@@ -121,6 +121,11 @@ class Learner(ReplayAgent):
         return self._newest.beta
 
     @property
+    def scales_observations(self) -> bool:
+        """Whether observations are scaled: never those without numbers to scale, as of frames."""
+        return self.config.agent.scale_observations and self.observation_scaling.size > 0
+
+    @property
     def engine_name(self) -> str:
         """Name of the engine that runs updates, once bound."""
         return self._engine.name
@@ -142,9 +147,9 @@ class Learner(ReplayAgent):
     def start_learning(self, view: ReplayView) -> None:
         """Sets the scales from the whole window, then V, rho and the targets of every step."""
         settings = self.config.agent
-        if settings.scale_observations or settings.scale_rewards:
+        if self.scales_observations or settings.scale_rewards:
             statistics = view.statistics()
-            if settings.scale_observations:
+            if self.scales_observations:
                 self.observation_scaling.start(statistics)
             if settings.scale_rewards:
                 self.reward_scaling.start(statistics)
@@ -226,9 +231,9 @@ class Learner(ReplayAgent):
 
     def _move_scales(self, view: ReplayView, bound: float) -> None:
         settings = self.config.agent
-        if settings.scale_observations or settings.scale_rewards:
+        if self.scales_observations or settings.scale_rewards:
             statistics = view.statistics()
-            if settings.scale_observations:
+            if self.scales_observations:
                 self.observation_scaling.move(statistics)
             if settings.scale_rewards:
                 self.reward_scaling.move(statistics)

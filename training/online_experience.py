@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import storage
+from storage.episode import read_episode
 from storage.errors import StoreExistsError
 from training.collector import Collector
 from training.experience import Experience, check_store
@@ -13,7 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from training.agent import ReplayAgent
+    from training.collector import FinishedEpisode
     from training.config import RunConfig
     from training.lanes import Lanes
 
@@ -100,9 +105,26 @@ class OnlineExperience(Experience):
         while collector.steps < end:
             collector.policy_update = agent.acting_update
             for episode in collector.advance():
-                self.view.admit(episode.record, episode.values)
+                errors = self._initial_errors(agent, episode)
+                self.view.admit(episode.record, episode.values, priority_error=errors)
                 agent.episode_ended(episode.record)
             agent.learn(self.view, collector.steps)
+
+    def _initial_errors(
+        self, agent: ReplayAgent, episode: FinishedEpisode
+    ) -> NDArray[np.float32] | None:
+        """Errors of an episode's steps under the present network, where priorities begin by them.
+
+        Those of an agent with a state value follow from what it gave while acting.
+        """
+        replay = self.config.replay
+        wanted = replay.prioritized and replay.priorities.initial == "current_td"
+        if not wanted or episode.values is not None:
+            return None
+        store, record = self.store, episode.record
+        store.refresh()
+        segment = store.segment(record.segment)
+        return agent.initial_errors(read_episode(record, segment, store.schema, store.env_spec))
 
     def _live_state(self) -> dict[str, Any]:
         return {

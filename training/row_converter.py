@@ -6,10 +6,11 @@ import math
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+import numpy as np
 import torch
 
 from storage.errors import SchemaMismatchError
-from storage.layout import align_up
+from storage.layout import BehaviourKind, align_up
 from training.device import HOST, MirroredBlock
 from training.scaling import flat_rows
 
@@ -18,10 +19,11 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from storage.replay import Batch
+    from storage.kernel import Floats32
+    from storage.replay import Batch, RefreshChunk
     from training.scaling import ObservationScaling
 
-__all__ = ["RowConverter"]
+__all__ = ["RowConverter", "check_densities"]
 
 _LINE = 16
 """Numbers of a cache line, at which each field begins."""
@@ -81,7 +83,8 @@ class RowConverter(Generic[TensorTuple]):
             self._take(batch)
         bad = self._fill(batch)
         if bad >= 0:
-            raise _unknown_behaviour(batch, bad)
+            place = f"segment {int(batch.segment[bad])}, row {int(batch.row[bad])}"
+            raise _unknown_behaviour(f"step ({place})", int(batch.behaviour_kind[bad]))
         self._block.send()
         return self._tensors
 
@@ -121,10 +124,28 @@ def _parts(block: Tensor, rooms: list[int], shapes: list[tuple[int, ...]]) -> li
     ]
 
 
-def _unknown_behaviour(batch: Batch, position: int) -> SchemaMismatchError:
+def check_densities(chunk: RefreshChunk, ratios: Floats32) -> None:
+    """Refuses rows of the window whose behaviour has no density, so that rho (k,) is NaN.
+
+    Raises:
+        SchemaMismatchError: saying what such a step was drawn by, and the remedy.
+    """
+    lacking = np.isnan(ratios) & ~chunk.closing
+    if lacking.any():
+        kind = int(chunk.rows.behaviour_kind[int(lacking.argmax())])
+        raise _unknown_behaviour("a step of the store", kind)
+
+
+def _unknown_behaviour(step: str, kind: int) -> SchemaMismatchError:
+    if kind == BehaviourKind.NOMINAL_GAUSSIAN:
+        return SchemaMismatchError(
+            f"{step} was drawn with noise that is correlated along its episode (behaviour kind 4): "
+            "the Gaussian that is stored with it is not what it was drawn from given the steps "
+            "before, so no importance ratio exists; collect with agent.noise: gaussian, or train "
+            "an agent whose agent.noise is ornstein_uhlenbeck, without the rules of agent.refer"
+        )
     return SchemaMismatchError(
-        f"step (segment {int(batch.segment[position])}, row {int(batch.row[position])}) has "
-        f"behaviour kind {int(batch.behaviour_kind[position])}: an importance ratio needs a "
-        "Gaussian behaviour (kind 1) or a uniform one over the box (kind 3); collect with "
-        "`sharpwave collect`, or import the behaviour with the data"
+        f"{step} has behaviour kind {kind}: an importance ratio needs a Gaussian behaviour (kind "
+        "1) or a uniform one over the box (kind 3); collect with `sharpwave collect`, or import "
+        "the behaviour with the data"
     )

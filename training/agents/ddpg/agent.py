@@ -19,6 +19,7 @@ from training.learner import Learner, network_generator
 from training.noise import Noise
 from training.policy import GaussianPolicy
 from training.refer import annealed
+from training.row_converter import check_densities
 from training.scaling import flat_rows
 from training.transition_batch import TRANSITION_FIELDS, TransitionConverter, as_gaussian
 
@@ -116,14 +117,20 @@ class Ddpg(Learner):
         self.actor.bind()
 
     def evaluate(self, chunk: RefreshChunk) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Zeros, and rho of stored rows under the present policy."""
+        """Zeros, and rho of stored rows under the present policy.
+
+        Raises:
+            SchemaMismatchError: a step's behaviour has no density.
+        """
         rows, kinds = chunk.rows, chunk.rows.behaviour_kind
-        return self.actor.evaluate(
+        values, ratios = self.actor.evaluate(
             flat_rows(rows.observation),
             rows.raw_action,
             rows.behaviour,
             as_gaussian(kinds) if self._nominal else kinds,
         )
+        check_densities(chunk, ratios)
+        return values, ratios
 
     def rates(self, done: int) -> dict[str, float]:
         """Learning rates of critic and actor after so many updates."""

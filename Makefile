@@ -15,7 +15,7 @@ export MKL_NUM_THREADS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint types contracts check unit format soak bench bench-quick clean
+.PHONY: help install demo test lint types contracts check unit format soak bench bench-quick results clean
 
 help: ## list the targets
 	@echo "make TARGET, where TARGET is one of"
@@ -63,6 +63,9 @@ bench: $(READY) ## measure speed on an idle machine; COMPARE=OLD flags what beca
 
 bench-quick: $(READY) ## the same in some 5 minutes: fewer repeats, no cost curves
 	@$(BIN)/python -m bench --quick $(if $(COMPARE),--compare '$(COMPARE)')
+
+results: $(READY) ## train the runs behind docs/results.md that are not on record; hours
+	@$(BIN)/python -m bench.learning $(NAMES)
 
 clean: ## remove .venv and caches; runs/ stays
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build *.egg-info

@@ -1,0 +1,1 @@
+"""What the agents learn: many training runs, one after another, and what came of each."""

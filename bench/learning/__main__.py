@@ -1,0 +1,77 @@
+"""Trains the runs behind docs/results.md that are not on record yet, and records them."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any, Final
+
+from bench.arguments import Arguments
+from bench.circumstances import circumstances
+from bench.learning.outcome import outcome
+from bench.learning.table import markdown
+from bench.learning.trials import TRIALS, Trial
+
+RECORD: Final = Path(__file__).with_name("results.jsonl")
+
+
+def main(words: Sequence[str]) -> int:
+    """Trains, records and prints; the exit status."""
+    parser = Arguments("bench.learning", f"{__doc__} Stopped runs go on where they were stopped.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="of runs, with wildcards: *naf*")
+    parser.add_argument("--jobs", type=int, default=2, help="runs side by side (default 2)")
+    parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder of the runs")
+    parser.add_argument("--record", type=Path, default=RECORD, help="file of what came of them")
+    parser.add_argument("--table", action="store_true", help="print the record's table and stop")
+    given = parser.parse_args(words)
+    patterns = given.names or ["*"]
+    chosen = [trial for trial in TRIALS if any(fnmatch.fnmatch(trial.name, p) for p in patterns)]
+    if not chosen:
+        parser.error(f"no run is called {' or '.join(patterns)}; there are {_names()}")
+    known = {line["name"] for line in recorded(given.record)}
+    left = [] if given.table else [trial for trial in chosen if trial.name not in known]
+    with ThreadPoolExecutor(given.jobs) as pool:
+        for done in as_completed([pool.submit(_trained, trial, given.runs) for trial in left]):
+            with given.record.open("a") as file:
+                file.write(json.dumps(done.result()) + "\n")
+    wanted = {trial.name for trial in chosen}
+    print(markdown([line for line in recorded(given.record) if line["name"] in wanted]))
+    return 0
+
+
+def recorded(path: Path) -> list[dict[str, Any]]:
+    """What came of the runs so far."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def _names() -> str:
+    return ", ".join(dict.fromkeys(trial.group for trial in TRIALS))
+
+
+def _trained(trial: Trial, runs: Path) -> dict[str, Any]:
+    """Train one run to its end, or go on with it, and look at what came of it."""
+    folder = runs / trial.name
+    revision = str(circumstances()["revision"])
+    print(f"{trial.name}: training", file=sys.stderr)
+    runs.mkdir(parents=True, exist_ok=True)
+    with (runs / f"{trial.name}.txt").open("a") as said:
+        subprocess.run(_command(trial, runs, folder), stdout=said, stderr=said, check=False)
+    line = outcome(trial, folder, revision)
+    print(f"{trial.name}: done", file=sys.stderr)
+    return line
+
+
+def _command(trial: Trial, runs: Path, folder: Path) -> list[str]:
+    train = [sys.executable, "-m", "pipeline.cli", "train"]
+    if (folder / "checkpoints" / "last.ckpt").exists():
+        return [*train, f"--resume={folder}"]
+    return [*train, *trial.words, f"--seed={trial.seed}", f"--name={trial.name}", f"--runs={runs}"]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,61 @@
+"""The training runs behind the results page: their names, settings and budgets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Final
+
+__all__ = ["TRIALS", "Trial"]
+
+_SEEDS: Final = (0, 1, 2)
+_TASKS: Final = ("hopper", "halfcheetah")
+_AGENTS: Final = ("vracer", "ddpg", "naf")
+_RULES: Final = ("er", "per", "refer")
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One run: what `sharpwave train` is called with, and the width of its bins."""
+
+    name: str
+    """Of the run: group, then seed."""
+    words: tuple[str, ...]
+    """Files and options of the command, without name and seed."""
+    bin_steps: int
+
+    @property
+    def group(self) -> str:
+        """The runs that differ in their seeds alone."""
+        return self.name.rpartition("-")[0]
+
+    @property
+    def seed(self) -> int:
+        """The run's seed."""
+        return int(self.name.rpartition("-")[2])
+
+
+def _trials() -> list[Trial]:
+    pendulum = ("configs/inverted_pendulum.yaml",)
+    found = [Trial(f"cartpole-dqn-{seed}", ("configs/cartpole.yaml",), 10_000) for seed in _SEEDS]
+    found += [
+        Trial(f"pendulum-{agent}-{seed}", (*pendulum, f"configs/{agent}.yaml"), 10_000)
+        for agent, seed in product(_AGENTS, _SEEDS)
+    ]
+    found += [
+        Trial(
+            f"{task}-{agent}-{rules}-{seed}",
+            (
+                f"configs/refer/{agent}/{rules}.yaml",
+                f"configs/refer/tasks/{task}.yaml",
+                "configs/refer/laptop.yaml",
+            ),
+            20_000,
+        )
+        for seed, task, agent, rules in product(_SEEDS, _TASKS, _AGENTS, _RULES)
+    ]
+    return found
+
+
+TRIALS: Final = _trials()
+"""All of them, the quickest to tell something first."""

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeline.loaded_agent import LoadedAgent, add_checkpoint_options
 from pipeline.parser import VerbParser, natural, positive
-from pipeline.run_folder import RunFolder
-from storage.errors import ConfigError
 
 if TYPE_CHECKING:
     from training.agent import ReplayAgent
@@ -24,81 +23,22 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "run", metavar="RUN", type=Path, help="a run's folder, as runs/hopper, or a .ckpt file"
     )
-    parser.add_argument(
-        "--checkpoint",
-        choices=["best", "last"],
-        help="of a run's folder: the one with the best greedy return while training, or the last "
-        "(default best, and last where none was evaluated)",
-    )
+    add_checkpoint_options(parser)
     parser.add_argument(
         "--episodes", type=positive, default=10, metavar="N", help="how many (default 10)"
     )
     parser.add_argument(
         "--seed", type=natural, default=0, help="resets are derived from it (default 0)"
     )
-    parser.add_argument(
-        "--trust",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="import this module path, which the checkpoint names as its agent, environment or a "
-        "wrapper; what the run's config.yaml names is trusted (may be given again)",
-    )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead")
     settings = parser.parse(arguments)
 
-    path = _checkpoint(settings.run, settings.checkpoint)
-    from training import load
-    from training.named_code import refuse_checkpoint_code
-
-    trusted = _trusted(path, settings.trust)
-    agent = load(path, trusted)
-    refuse_checkpoint_code(agent.config.environment, path, trusted)
+    loaded = LoadedAgent.at(settings.run, settings.checkpoint, settings.trust)
+    agent = loaded.agent
     episodes = _play(agent, settings.episodes, settings.seed)
-    summary = {"checkpoint": str(path), **_summary(agent, episodes)}
+    summary = {"checkpoint": str(loaded.path), **_summary(agent, episodes)}
     print(json.dumps(summary, indent=2) if settings.json else _text(summary))
     return 0
-
-
-def _checkpoint(path: Path, which: str | None) -> Path:
-    """The checkpoint file that `path` and --checkpoint ask for."""
-    if path.suffix == ".ckpt" or path.is_file():
-        if which is not None:
-            raise ConfigError(f"{path} is one checkpoint; --checkpoint chooses among a run's")
-        return path
-    run = RunFolder.existing(path)
-    from training.checkpoint import best_checkpoint, last_checkpoint
-
-    if which == "best" and not (run.checkpoints / "best.ckpt").is_file():
-        raise ConfigError(
-            f"{run.path} has no best.ckpt: no evaluation was played yet, or evaluation.episodes "
-            "is 0; use --checkpoint last"
-        )
-    return last_checkpoint(run.path) if which == "last" else best_checkpoint(run.path)
-
-
-def _trusted(path: Path, named: list[str]) -> list[str]:
-    """The code that a checkpoint may name: what the user names, or the settings of its run."""
-    settings = path.parent.parent / "config.yaml"
-    if path.parent.name == "checkpoints" and settings.is_file():
-        return [*named, *_named(settings)]
-    return named
-
-
-def _named(settings: Path) -> list[str]:
-    """Agent, environment and wrappers that a run's settings name; none where they are damaged."""
-    from training.config_file import load_config
-
-    try:
-        config = load_config(settings)
-    except ConfigError:
-        return []
-    environment = config.environment
-    return [
-        config.agent.kind,
-        environment.id,
-        *(wrapper.class_path for wrapper in environment.wrappers),
-    ]
 
 
 def _play(agent: ReplayAgent, count: int, seed: int) -> list[Episode]:

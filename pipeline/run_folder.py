@@ -12,19 +12,13 @@ from typing import Any, Final
 
 import storage
 from pipeline.held_folder import held_folder
+from pipeline.method_name import method_name, rules_name
 from pipeline.nearest import nearest
 from pipeline.quoting import quote
 from storage.errors import ConfigError, SharpwaveError
 
 __all__ = ["RunFolder"]
 
-_RULES: Final = {
-    (False, False): "ER",
-    (True, False): "ReF-ER-1",
-    (False, True): "ReF-ER-2",
-    (True, True): "ReF-ER",
-}
-"""The paper's names, by rules 1 and 2."""
 _SECTIONS: Final = ("environment", "agent", "loop")
 """What every run's settings have; without them, defaults would stand for what was lost."""
 _BEFORE_STEPS: Final = ("store", "checkpoints", "overlays", "tensorboard")
@@ -149,15 +143,12 @@ class RunFolder:
 
     def rules(self) -> str:
         """The paper's name of the rules, and the scheme where it is not uniform: "ER, PSER"."""
-        kept = self.settings()
-        refer, scheme = kept["agent"]["refer"], kept["replay"]["scheme"]
-        named = _RULES[refer["rule_1"], refer["rule_2"]]
-        return named if scheme == "uniform" else f"{named}, {scheme.upper()}"
+        return rules_name(self.settings())
 
     def title(self) -> str:
         """Environment, rules and name of the run, for a picture."""
         kept = self.settings()
-        return f"{kept['environment']['id']}: V-RACER, {self.rules()} ({kept['name']})"
+        return f"{kept['environment']['id']}: {method_name(kept)} ({kept['name']})"
 
     @property
     def config(self) -> Path:

@@ -13,6 +13,7 @@ import numpy as np
 import storage
 from pipeline.episode_order import in_order_of_end
 from pipeline.flat_settings import flat_settings
+from pipeline.method_name import method_name
 from pipeline.protocol.bins import TrainingReturns
 from pipeline.run_folder import RunFolder
 from storage.errors import ConfigError
@@ -26,7 +27,6 @@ _FREE: Final = (
     *("agent.engine", "agent.acting_interval", "evaluation.", "logging.", "checkpoint."),
 )
 """Settings in which the runs of a method may differ: they change no expected return."""
-_NAMES: Final = {"vracer": "V-RACER", "ddpg": "DDPG", "naf": "NAF", "dqn": "DQN"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +47,14 @@ class TrainedRun:
             ConfigError: there is none, its settings are damaged, or it learns from a store.
         """
         folder = RunFolder.existing(path)
-        settings = dict(flat_settings(folder.settings()))
+        kept = folder.settings()
+        settings = dict(flat_settings(kept))
         if settings["replay.store"] is not None:
             raise ConfigError(
                 f"{path} learnt from {settings['replay.store']} without acting, so it has no "
                 "training episodes; leave it out"
             )
-        kind = settings["agent.kind"]
-        agent = _NAMES.get(kind, kind.replace(":", ".").rpartition(".")[2])
-        return cls(folder, settings, f"{agent}, {folder.rules()}")
+        return cls(folder, settings, method_name(kept))
 
     @property
     def environment(self) -> str:

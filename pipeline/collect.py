@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,7 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 import storage
-from pipeline.collectable import check_environment, check_not_of_a_run, check_seed
+from pipeline.collectable import (
+    check_environment,
+    check_not_of_a_run,
+    check_recording,
+    check_seed,
+)
 from pipeline.forecast import SHORTEST, check, forecast_collection, free_disk
 from pipeline.progress_bar import progress_bar
 from pipeline.quoting import quote
@@ -34,6 +40,7 @@ if TYPE_CHECKING:
     from storage.segment import SegmentInfo
     from training.collector import Collector
     from training.policy import Policy
+    from training.recording import Recording
 
 __all__ = ["CollectConfig", "collect", "main"]
 
@@ -110,11 +117,11 @@ def collect(config: CollectConfig) -> None:
     Raises `KeyboardInterrupt` that says what is kept when the user stops it.
     """
     from storage.salvage import salvage
-    from training.environment import describe_environment
+    from training.recording import describe_recorded
 
-    spec = describe_environment(config.environment)
+    spec, recording = describe_recorded(config.environment)
     policy, update = _policy(config, spec)
-    with _store(config, spec) as store, claimed_seed(store, config.seed):
+    with _store(config, spec, recording) as store, claimed_seed(store, config.seed):
         salvage(store)
         check_seed(store, config.seed)
         before = {segment.id for segment in store.segments}
@@ -186,7 +193,12 @@ def _act(config: CollectConfig, store: Store, policy: Policy, update: int) -> bo
             sync_seconds=config.sync_seconds,
         ) as writer:
             collector = Collector(
-                lanes, writer, policy, seed=config.seed, nonfinite=config.nonfinite
+                lanes,
+                writer,
+                policy,
+                seed=config.seed,
+                nonfinite=config.nonfinite,
+                life_loss=store.schema.life_loss,
             )
             collector.policy_update = update
             _advance(collector, config.steps)
@@ -222,22 +234,23 @@ def _policy(config: CollectConfig, spec: EnvironmentSpec) -> tuple[Policy, int]:
 
 
 @contextmanager
-def _store(config: CollectConfig, spec: EnvironmentSpec) -> Iterator[Store]:
+def _store(config: CollectConfig, spec: EnvironmentSpec, recording: Recording) -> Iterator[Store]:
     path = Path(config.store)
-    store = _created(path, spec) or storage.open(path, mode="r+")
+    store = _created(path, spec, recording) or storage.open(path, mode="r+")
     try:
         check_not_of_a_run(store)
         check_environment(store, spec)
+        check_recording(store, recording)
         yield store
     finally:
         store.close()
 
 
-def _created(path: Path, spec: EnvironmentSpec) -> Store | None:
+def _created(path: Path, spec: EnvironmentSpec, recording: Recording) -> Store | None:
     """A new store; None where there is one, which another process may just have made."""
     if not (path / "steps.zarr").exists():
         try:
-            return storage.create(path, spec)
+            return storage.create(path, spec, **dataclasses.asdict(recording))
         except StoreExistsError:
             if not (path / "steps.zarr").exists():
                 raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,9 @@ from storage.errors import ConfigError, SchemaMismatchError
 if TYPE_CHECKING:
     from storage import EnvironmentSpec, Store
     from storage.segment import SegmentInfo
+    from training.recording import Recording
 
-__all__ = ["check_environment", "check_not_of_a_run", "check_seed"]
+__all__ = ["check_environment", "check_not_of_a_run", "check_recording", "check_seed"]
 
 
 def check_environment(store: Store, spec: EnvironmentSpec) -> None:
@@ -37,6 +39,21 @@ def check_environment(store: Store, spec: EnvironmentSpec) -> None:
             raise SchemaMismatchError(
                 f"{store.path} holds steps of {kept.id} with environment.{name} {there}, but this "
                 f"collection has {here}; steps of both would look alike, so give another --store"
+            )
+
+
+def check_recording(store: Store, recording: Recording) -> None:
+    """Refuses a store that keeps the environment's steps in another form than a new one would.
+
+    Raises:
+        SchemaMismatchError: naming what differs and both values.
+    """
+    for name, here in dataclasses.asdict(recording).items():
+        there = getattr(store.schema, name)
+        if there != here:
+            raise SchemaMismatchError(
+                f"{store.path} was made with {name} {there}, and steps of {store.env_spec.id} are "
+                f"kept with {name} {here}; give another --store"
             )
 
 

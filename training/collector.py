@@ -9,6 +9,7 @@ import numpy as np
 
 from storage.errors import CheckpointError, EnvironmentFaultError, NonFiniteError
 from storage.randomness import derive_seed
+from training.lives import Lives
 from training.restoration import StoredEpisode, restore_episodes
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Collector:
         nonfinite: As the writer has it. With ``end_episode``, a first observation that is not
             finite is followed by a reset with the next episode's seed, and a lane without a finite
             step in 20 episodes is given up.
+        life_loss: Whether the store marks the steps that lost a life; see `training.lives`.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class Collector:
         *,
         seed: int,
         nonfinite: Nonfinite = "refuse",
+        life_loss: bool = False,
     ) -> None:
         self.steps = 0
         """Environment steps taken since the run began."""
@@ -87,6 +90,7 @@ class Collector:
         self._values: list[list[float]] = [[] for _ in range(count)]
         self._open = [False] * count
         self._stepless = [0] * count
+        self._lives = Lives(count) if life_loss else None
         self._cut_episodes = writer.nonfinite_episodes
 
     def advance(self) -> list[FinishedEpisode]:
@@ -120,6 +124,8 @@ class Collector:
             seed = reset_seed(self._seed, lane, episode)
             try:
                 observation, info = self._lanes.reset(lane, seed)
+                if self._lives is not None:
+                    self._lives.begin(lane, info)
             except EnvironmentFaultError as error:
                 raise EnvironmentFaultError(f"lane {lane}, episode {episode}: {error}") from error
             try:
@@ -174,6 +180,7 @@ class Collector:
             behaviour=behaviour,
             behaviour_kind=behaviour_kind,
             policy_update=self.policy_update,
+            life_lost=self._life_lost(lane, info),
             info=info,
         )
         self._observations[lane] = observation
@@ -187,6 +194,14 @@ class Collector:
             self._open[lane] = self._writer.open_episode(lane) is not None
             if not self._open[lane]:
                 self._count_stepless(lane)
+
+    def _life_lost(self, lane: int, info: Mapping[str, Any]) -> bool:
+        if self._lives is None:
+            return False
+        try:
+            return self._lives.lost(lane, info)
+        except EnvironmentFaultError as error:
+            raise EnvironmentFaultError(f"{self._place(lane)}: {error}") from error
 
     def _acting_values(self, lane: int, length: int) -> NDArray[np.float32] | None:
         """V of every row; that of the final observation is computed now unless it was acted on.
@@ -203,11 +218,12 @@ class Collector:
 
     def state(self) -> dict[str, Any]:
         """Counters and the open episodes' values: arrays and plain numbers."""
-        return {
+        state = {
             "steps": self.steps,
             "episodes": list(self._episodes),
             "values": [np.array(values, np.float32) for values in self._values],
         }
+        return state if self._lives is None else state | {"lives": list(self._lives.left)}
 
     def restore(self, state: Mapping[str, Any], leaves: Sequence[Leaf]) -> None:
         """Goes on from ``state``, with the writer's open episodes replayed in the lanes.
@@ -219,6 +235,8 @@ class Collector:
         self.steps = state["steps"]
         self._episodes = list(state["episodes"])
         self._values = [[float(value) for value in values] for values in state["values"]]
+        if self._lives is not None:
+            self._lives.left = list(state["lives"])
         stored = {}
         for lane in range(self._n_lanes):
             episode = self._writer.open_episode(lane)

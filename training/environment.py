@@ -2,7 +2,8 @@
 
 An environment is named by a gymnasium id (``Hopper-v5``), by a module that registers one
 (``my_package:MyEnv-v0``), or by the class path of a class or factory (``my_package.envs.Maze``,
-``my_package.envs:make_maze``). Wrappers are named by class path and applied in order.
+``my_package.envs:make_maze``). ``Atari/Pong`` is a game of `training.atari_game`, its kwargs those
+of `training.atari_settings`. Wrappers are named by class path and applied in order.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import gymnasium
 
 from storage.environment_spec import EnvironmentSpec
 from storage.errors import ConfigError, EnvironmentNotFoundError, SharpwaveError
-from training.atari import register_atari
+from training.atari import ATARI, find_game, missing_package, register_atari
 from training.environment_warnings import plain_warnings
 from training.quiet import quiet_mujoco
 
@@ -30,13 +31,15 @@ __all__ = [
     "NotReplayableWarning",
     "WrapperConfig",
     "describe_environment",
+    "environment_spec",
     "load_object",
     "make_environment",
+    "stored_id",
     "unreplayable_wrappers",
 ]
 
 Environment = gymnasium.Env[Any, Any]
-_ATARI = "ALE/"
+_ALE = "ALE/"
 
 
 class NotReplayableWarning(UserWarning):
@@ -61,7 +64,8 @@ class EnvironmentConfig:
     """Which environment to act in.
 
     Args:
-        id: Gymnasium id, ``module:EnvId``, or class path of an environment class or factory.
+        id: Gymnasium id, ``Atari/Game``, ``module:EnvId``, or class path of an environment class or
+            factory.
         kwargs: Keyword arguments of the environment.
         wrappers: Wrappers, the innermost first.
     """
@@ -183,10 +187,15 @@ def describe_environment(config: EnvironmentConfig) -> EnvironmentSpec:
     """Name, spaces and making of the environment; warns where it cannot be replayed."""
     env = make_environment(config)
     try:
-        warn_unreplayable(env)
-        spec = EnvironmentSpec.from_env(env)
+        return environment_spec(env, config)
     finally:
         env.close()
+
+
+def environment_spec(env: Environment, config: EnvironmentConfig) -> EnvironmentSpec:
+    """Name, spaces and making of ``env``, which ``config`` made; warns as `warn_unreplayable`."""
+    warn_unreplayable(env)
+    spec = EnvironmentSpec.from_env(env)
     return dataclasses.replace(
         spec,
         id=config.id if env.spec is None else spec.id,
@@ -195,11 +204,20 @@ def describe_environment(config: EnvironmentConfig) -> EnvironmentSpec:
     )
 
 
+def stored_id(identifier: str) -> str:
+    """The name that a store keeps of an environment with this id: one for all ways to spell it.
+
+    Raises:
+        EnvironmentNotFoundError: no such Atari game.
+    """
+    return ATARI + find_game(identifier) if identifier.startswith(ATARI) else identifier
+
+
 def _creator(identifier: str) -> Callable[..., Environment]:
-    if identifier.startswith(_ATARI) and not register_atari():
-        raise EnvironmentNotFoundError(
-            f"environment {identifier!r} needs the package ale-py: pip install ale-py"
-        )
+    if identifier.startswith(ATARI):
+        return _atari_game(identifier)
+    if identifier.startswith(_ALE) and not register_atari():
+        raise missing_package(identifier)
     if identifier in gymnasium.registry:
         return _registered(identifier)
     if ":" in identifier:
@@ -207,6 +225,18 @@ def _creator(identifier: str) -> Callable[..., Environment]:
     if "." in identifier:
         return _factory(identifier)
     return _registered(_latest_version(identifier))
+
+
+def _atari_game(identifier: str) -> Callable[..., Environment]:
+    from training.atari_game import AtariGame
+    from training.atari_settings import atari_settings
+
+    game = find_game(identifier)
+
+    def create(**kwargs: Any) -> Environment:
+        return AtariGame(game, atari_settings(kwargs))
+
+    return create
 
 
 def _registered(identifier: str) -> Callable[..., Environment]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import storage
@@ -9,6 +10,7 @@ from storage.episode import read_episode
 from storage.errors import StoreExistsError
 from training.collector import Collector
 from training.experience import Experience, check_store
+from training.recording import describe_recorded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,7 +80,12 @@ class OnlineExperience(Experience):
         )
         self.view = self._open_view(self.store, agent)
         self.collector = Collector(
-            lanes, self._writer, agent.policy, seed=config.seed, nonfinite=config.loop.nonfinite
+            lanes,
+            self._writer,
+            agent.policy,
+            seed=config.seed,
+            nonfinite=config.loop.nonfinite,
+            life_loss=self.store.schema.life_loss,
         )
         if state:
             self.view.load_state_dict(state["view"])
@@ -89,8 +96,9 @@ class OnlineExperience(Experience):
         self._writer.retain(self.view.needed_segments())
 
     def _new_store(self, agent: ReplayAgent) -> storage.Store:
+        _, recording = describe_recorded(self.config.environment)
         try:
-            return storage.create(self.store_path, agent.spec)
+            return storage.create(self.store_path, agent.spec, **dataclasses.asdict(recording))
         except StoreExistsError as error:
             raise StoreExistsError(
                 f"{self.store_path} is there already, from an earlier run: give training.build "

@@ -18,7 +18,7 @@ from storage.spaces import flatten_space
 from training.config import RunConfig
 from training.config_file import from_mapping
 from training.engines.engine_choice import check_engine
-from training.environment import EnvironmentConfig, describe_environment
+from training.environment import EnvironmentConfig, describe_environment, stored_id
 from training.named_code import refuse_named_code
 from training.placement import device_type
 
@@ -114,7 +114,7 @@ def _check_store(config: RunConfig, path: Path) -> tuple[RunConfig, EnvironmentS
 
 def _completed(own: EnvironmentConfig, kept: EnvironmentSpec, path: Path) -> EnvironmentConfig:
     """The settings, with the store's kwargs and wrappers where they have none of their own."""
-    if own.kwargs or own.wrappers or not kept.id.startswith(own.id):
+    if own.kwargs or own.wrappers or not kept.id.startswith(stored_id(own.id)):
         return own
     refuse_named_code(kept, path, own.id)
     making = _making(kept)

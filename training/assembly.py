@@ -15,6 +15,7 @@ from lightning.pytorch.loggers import Logger
 
 from storage.errors import ConfigError
 from training.agents.registry import agent_class
+from training.atari_vector import atari_vector
 from training.checkpoint_io import AtomicCheckpointIO
 from training.environment import load_object, make_environment
 from training.first_checkpoint import FirstCheckpoint
@@ -82,6 +83,9 @@ def make_lanes(config: RunConfig) -> Lanes:
     if loop.lane_kind == "serial":
         return EnvLanes(makers)
     if loop.lane_kind == "sync":
+        games = atari_vector(config.environment, loop.lanes)
+        if games is not None:
+            return VectorLanes(games)
         return VectorLanes(SyncVectorEnv(makers, autoreset_mode=AutoresetMode.DISABLED))
     undisturbed = [Undisturbed(make) for make in makers]
     return VectorLanes(AsyncVectorEnv(undisturbed, autoreset_mode=AutoresetMode.DISABLED))

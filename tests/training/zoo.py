@@ -96,3 +96,43 @@ class TurnsNan(Drift):
         self._taken += 1
         observation, *rest = super().step(action)
         return (observation * np.nan if self._taken == 40 else observation), *rest
+
+
+class Choices(gymnasium.Env[Any, Any]):
+    """A seeded task with actions 2, 3 and 4: stay near zero. Random start, exact replay."""
+
+    def __init__(self, longest: int = 20) -> None:
+        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (3,), np.float64)
+        self.action_space = gymnasium.spaces.Discrete(3, start=2)
+        self.longest = longest
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self._state = self.np_random.normal(size=3)
+        self._left = int(self.np_random.integers(5, self.longest))
+        return self._shown(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        push = np.roll(np.array([0.4, -0.2, 0.1]), int(action))
+        self._state = 0.9 * self._state + push + 0.1 * self.np_random.normal(size=3)
+        self._left -= 1
+        reward = 2.0 - float(self._state @ self._state)
+        terminated = bool(np.abs(self._state).max() > 2.5)
+        return self._shown(), reward, terminated, self._left <= 0, {}
+
+    def _shown(self) -> np.ndarray:
+        return self._state.copy()
+
+
+class Pictures(Choices):
+    """The same task, shown as two frames of 36 x 36 pixels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.observation_space = gymnasium.spaces.Box(0, 255, (2, 36, 36), np.uint8)
+
+    def _shown(self) -> np.ndarray:
+        levels = np.clip(128 + 40 * self._state, 0, 255).astype(np.uint8)
+        picture = np.zeros((2, 36, 36), np.uint8)
+        picture[:, :12], picture[:, 12:24], picture[1, 24:] = levels[0], levels[1], levels[2]
+        return picture

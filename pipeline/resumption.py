@@ -38,8 +38,8 @@ class Resumption:
 
     checkpoint: Path
     content: dict[str, Any]
-    damaged: Path | None = None
-    """A newer checkpoint that cannot be read, to be set aside."""
+    damaged: tuple[Path, ...] = ()
+    """Newer checkpoints that cannot be read, to be set aside."""
 
     @property
     def steps(self) -> int:
@@ -50,35 +50,45 @@ class Resumption:
 
 
 def resumption(folder: RunFolder) -> Resumption:
-    """The newest checkpoint that can be read, last.ckpt or the one before it; warns of the latter.
+    """The newest checkpoint that can be read: last.ckpt, the one before it, or best.ckpt.
+
+    Warns where it is not the first. Any of them is as good: each holds the whole state, and what
+    the store has behind it is set aside.
 
     Raises:
-        CheckpointError: the run has none, or neither can be read.
+        CheckpointError: the run has none, or none can be read.
     """
     from training.checkpoint import read_checkpoint
 
-    last, previous = folder.last_checkpoint, folder.previous_checkpoint
-    if not os.path.lexists(last) and not os.path.lexists(previous):
+    kept = (folder.last_checkpoint, folder.previous_checkpoint, folder.best_checkpoint)
+    if not any(map(os.path.lexists, kept)):
         raise _no_checkpoint(folder)
-    try:
-        return Resumption(last, read_checkpoint(last))
-    except CheckpointError as error:
-        if not previous.exists():
-            raise CheckpointError(f"{error}. {_other_ways(folder)}") from error
-        reason = str(error)
-    try:
-        found = Resumption(
-            previous, read_checkpoint(previous), last if os.path.lexists(last) else None
-        )
-    except CheckpointError as error:
-        raise CheckpointError(f"{reason}; and {error}. {_other_ways(folder)}") from error
-    aside = f"; {last} is kept as {free_name(last).name}" if found.damaged else ""
-    warnings.warn(
-        f"{reason.partition('; use')[0].partition(': use')[0]}: going on from the one before it, "
-        f"{previous}, at step {found.steps:,}{aside}",
-        stacklevel=2,
-    )
-    return found
+    reasons: list[str] = []
+    damaged: list[Path] = []
+    for path in kept:
+        there = os.path.lexists(path)
+        if not there and path != folder.last_checkpoint:
+            continue
+        try:
+            found = Resumption(path, read_checkpoint(path), tuple(damaged))
+        except CheckpointError as error:
+            reasons.append(str(error).partition("; use")[0].partition(": use")[0])
+            damaged += [path] if there else []
+            continue
+        if reasons:
+            _warn(folder, found, "; and ".join(reasons))
+        return found
+    raise CheckpointError(f"{'; and '.join(reasons)}. {_other_ways(folder)}")
+
+
+def _warn(folder: RunFolder, found: Resumption, reason: str) -> None:
+    """Says which older checkpoint the run goes on from, and what becomes of the damaged ones."""
+    is_previous = found.checkpoint == folder.previous_checkpoint
+    which = "the one before it" if is_previous else "the best evaluation's"
+    text = f"{reason}: going on from {which}, {found.checkpoint}, at step {found.steps:,}"
+    for path in found.damaged:
+        text += f"; {path} is kept as {free_name(path).name}"
+    warnings.warn(text, stacklevel=3)
 
 
 def check_changes(before: RunConfig, after: RunConfig) -> None:

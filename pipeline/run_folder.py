@@ -58,7 +58,8 @@ class RunFolder:
         folder = cls(path)
         if not path.exists() or folder.never_began():
             return folder
-        if folder.last_checkpoint.is_file() or folder.previous_checkpoint.is_file():
+        kept = (folder.last_checkpoint, folder.previous_checkpoint, folder.best_checkpoint)
+        if any(each.is_file() for each in kept):
             resume = f"`sharpwave train --resume {quote(path)}`"
             remedy = f"go on with it by {resume}, or choose another --name"
         elif folder.holds_steps():
@@ -174,6 +175,11 @@ class RunFolder:
     def previous_checkpoint(self) -> Path:
         """Where it goes on from when `last_checkpoint` is damaged."""
         return self.checkpoints / "previous.ckpt"
+
+    @property
+    def best_checkpoint(self) -> Path:
+        """That of the best evaluation: where it goes on from when both others are damaged."""
+        return self.checkpoints / "best.ckpt"
 
     @property
     def metrics(self) -> Path:

@@ -51,8 +51,8 @@ class Run:
     config: RunConfig
     folder: RunFolder
     checkpoint: Path | None = None
-    damaged: Path | None = None
-    """A newer checkpoint that cannot be read."""
+    damaged: tuple[Path, ...] = ()
+    """Newer checkpoints that cannot be read."""
     finished: bool = False
     """Every step was taken, but the process ended before it had drawn the picture."""
 
@@ -108,8 +108,8 @@ def _train(run: Run, stop: RoundEndStop) -> None:
         try:
             if run.checkpoint is None:
                 run.folder.clear()
-            if run.damaged is not None:
-                _set_aside(run.damaged)
+            for damaged in run.damaged:
+                _set_aside(damaged)
             print(f"{run.folder.path}: {config.environment.id}, {_budget(config)}")
             announce_run(config, spec, module, run.folder.path)
             if stop.asked:
@@ -251,12 +251,19 @@ def _resumed_run(path: Path, options: Sequence[str]) -> Run:
     check_changes(before, config)
     found = resumption(folder)
     check_settings(folder, before, found)
-    done = found.steps
+    done, planned = found.steps, before.loop.steps
+    if done >= config.loop.steps < planned:
+        also = f", or leave it out to go on to {planned:,}" if done < planned else ""
+        raise ConfigError(
+            f"{path} has {_verb(config)} {done:,} of the {planned:,} {_unit(config)} that its "
+            f"{folder.config.name} plans; --loop.steps={config.loop.steps} is not above that: give "
+            f"a number above {done}{also}"
+        )
     if done >= config.loop.steps and _lacks_picture(folder):
         return Run(config, folder, found.checkpoint, finished=True)
     if done >= config.loop.steps:
         raise ConfigError(
-            f"{path} has {'taken' if config.replay.store is None else 'done'} its {done:,} "
+            f"{path} has {_verb(config)} its {done:,} "
             f"{_unit(config)}; go on by --loop.steps={2 * done} or another number above that"
         )
     return Run(config, folder, found.checkpoint, found.damaged)
@@ -269,6 +276,10 @@ def _lacks_picture(folder: RunFolder) -> bool:
     from pipeline.learning_curve import read_learning_curve
 
     return not read_learning_curve(folder.path).missing
+
+
+def _verb(config: RunConfig) -> str:
+    return "taken" if config.replay.store is None else "done"
 
 
 def _unit(config: RunConfig) -> str:

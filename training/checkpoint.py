@@ -44,7 +44,7 @@ def last_checkpoint(run: Path | str) -> Path:
     Raises:
         CheckpointError: there is none.
     """
-    return _existing(Path(run), ["last.ckpt", "previous.ckpt"])
+    return _existing(Path(run), ["last.ckpt", "previous.ckpt", "best.ckpt"])
 
 
 def best_checkpoint(run: Path | str) -> Path:

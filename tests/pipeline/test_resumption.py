@@ -98,13 +98,45 @@ def test_a_file_in_place_of_tensorboards_folder_is_one_line_before_the_first_ste
     assert (copy / "checkpoints/last.ckpt").read_bytes() == before
 
 
-def test_two_damaged_checkpoints_are_both_named(copy: Path) -> None:
+@pytest.mark.parametrize("gone", [(), ("last",), ("previous",), ("last", "previous")])
+def test_where_last_and_previous_are_damaged_or_gone_the_best_one_is_gone_on_from(
+    copy: Path, tmp_path: Path, gone: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It holds the whole state as any other: the run ends as one that lost nothing."""
+    shutil.copytree(copy, tmp_path / "runs/whole")
+    main(["--resume", "runs/whole", MORE])
+    checkpoints = copy / "checkpoints"
+    shutil.copy(checkpoints / "previous.ckpt", checkpoints / "best.ckpt")
+    for name in ("last", "previous"):
+        if name in gone:
+            (checkpoints / f"{name}.ckpt").unlink()
+        else:
+            flip(checkpoints / f"{name}.ckpt")
+    said = r"going on from the best evaluation's, .*best\.ckpt, at step 1,024"
+    with pytest.warns(UserWarning, match=said) as warned:
+        assert main(["--resume", str(copy), MORE]) == 0
+    assert "going on from step 1,024; 76 later steps are set aside" in capsys.readouterr().out
+    text = next(str(each.message) for each in warned if "going on" in str(each.message))
+    damaged = {"last", "previous"} - set(gone)
+    for name in damaged:
+        assert f"{name}.ckpt is kept as {name}.damaged" in text
+    assert {each.stem for each in checkpoints.glob("*.damaged")} == damaged
+    hashes = {storage.content_hash(run / "store") for run in (copy, tmp_path / "runs/whole")}
+    assert len(hashes) == 1
+    assert steps(checkpoints / "last.ckpt") == 1132
+
+
+def test_damaged_checkpoints_are_all_named(copy: Path) -> None:
     flip(copy / "checkpoints/last.ckpt")
     flip(copy / "checkpoints/previous.ckpt")
-    message = r"last\.ckpt.*previous\.ckpt.*--offline runs/small/store, under another --name"
+    flip(copy / "checkpoints/best.ckpt")
+    message = (
+        r"last\.ckpt.*previous\.ckpt.*best\.ckpt.*--offline runs/small/store, under another --name"
+    )
     with pytest.raises(CheckpointError, match=message):
         main(["--resume", str(copy), MORE])
     (copy / "checkpoints/previous.ckpt").unlink()
+    (copy / "checkpoints/best.ckpt").unlink()
     with pytest.raises(CheckpointError, match=r"last\.ckpt.*--offline runs/small/store"):
         main(["--resume", str(copy), MORE])
     assert (copy / "checkpoints/last.ckpt").is_file()

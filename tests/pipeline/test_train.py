@@ -82,6 +82,34 @@ def test_finished_run_asks_for_more_steps(run: Path) -> None:
         main(["--resume", str(run)])
 
 
+@pytest.mark.parametrize("picture", [True, False])
+def test_a_smaller_budget_than_was_taken_is_refused_with_or_without_a_picture(
+    run: Path, tmp_path: Path, picture: bool
+) -> None:
+    """A run that was interrupted has no picture yet, and is not finished by a smaller budget."""
+    shutil.copytree(run, tmp_path / "cut")
+    config = tmp_path / "cut/config.yaml"
+    config.write_text(config.read_text().replace("steps: 1100", "steps: 5000"))
+    if not picture:
+        (tmp_path / "cut/curve.png").unlink()
+    for less in (500, 1100):
+        message = rf"taken 1,100 of the 5,000 steps that its config\.yaml plans; .*steps={less} is"
+        with pytest.raises(ConfigError, match=message):
+            main(["--resume", str(tmp_path / "cut"), f"--loop.steps={less}"])
+    assert (tmp_path / "cut/curve.png").exists() is picture
+    assert "steps: 5000" in config.read_text()
+
+
+def test_a_finished_run_refuses_a_smaller_budget_also_without_its_picture(
+    run: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(run, tmp_path / "done")
+    (tmp_path / "done/curve.png").unlink()
+    with pytest.raises(ConfigError, match=r"taken 1,100 of the 1,100 steps"):
+        main(["--resume", str(tmp_path / "done"), "--loop.steps=600"])
+    assert not (tmp_path / "done/curve.png").exists()
+
+
 def test_resumed_run_stays_the_same_run(run: Path) -> None:
     with pytest.raises(ConfigError, match=r"cannot change seed, agent\.discount"):
         main(["--resume", str(run), "--loop.steps=2000", "--seed=1", "--agent.discount=0.9"])

@@ -16,7 +16,7 @@ from training.checkpoint_fit import check_loops, check_optimizer, check_whole
 from training.config_file import to_mapping
 from training.counters import Counters
 from training.evaluation import Evaluation
-from training.metrics import RecentReturns
+from training.metrics import RecentReturns, rounds_between_rows
 from training.placement import check_trainer
 from training.plain_state import as_arrays, as_tensors
 from training.progress import Status
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["OUTSIDE_LANE", "ReplayAgent"]
 
-_LEAST_ROUNDS_BETWEEN_ROWS = 10
 
 OUTSIDE_LANE = 2**31
 """Lane number of draws outside the run, which no environment lane has."""
@@ -354,8 +353,8 @@ class ReplayAgent(LightningModule):
 
     @property
     def _rounds_between_rows(self) -> int:
-        every = self.config.logging.every_steps
-        return max(_LEAST_ROUNDS_BETWEEN_ROWS, -(-every // self.config.loop.round_steps))
+        config = self.config
+        return rounds_between_rows(config.logging.every_steps, config.loop.round_steps)
 
     def _try_start(self, view: ReplayView) -> None:
         enough = view.n_steps >= self.config.agent.batch_size

@@ -21,7 +21,7 @@ from training.environment import load_object, make_environment
 from training.first_checkpoint import FirstCheckpoint
 from training.lane_processes import Undisturbed
 from training.lanes import EnvLanes, Lanes
-from training.metrics import MetricsFile
+from training.metrics import MetricsFile, rounds_between_rows
 from training.offline_experience import OfflineExperience
 from training.online_experience import OnlineExperience
 from training.placement import check_options, check_trainer, device_type
@@ -138,7 +138,9 @@ def _loggers(config: RunConfig, folder: Path) -> list[Logger]:
     settings = config.logging
     loggers: list[Logger] = []
     if settings.csv:
-        loggers.append(MetricsFile(folder / "metrics.csv"))
+        size = config.loop.round_steps
+        rows = rounds_between_rows(settings.every_steps, size) * size
+        loggers.append(MetricsFile(folder / "metrics.csv", rows))
     if settings.tensorboard:
         _check_folder(folder / "tensorboard")
         loggers.append(TensorBoardFiles(os.fspath(folder), name="tensorboard", version=""))

@@ -26,13 +26,21 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["EPISODES_AVERAGED", "MetricsFile", "RecentReturns", "effective_fraction", "quantiles"]
+__all__ = [
+    "EPISODES_AVERAGED",
+    "MetricsFile",
+    "RecentReturns",
+    "effective_fraction",
+    "quantiles",
+    "rounds_between_rows",
+]
 
 EPISODES_AVERAGED = 100
 STEPS_COLUMN = "steps"
 """What the budget counts: environment steps, or updates where a fixed store is learnt from."""
 OLD_STEPS_COLUMN = "environment_steps"
 """The same in files of runs that began before ``steps`` was a column; now of acting runs only."""
+_LEAST_ROUNDS_BETWEEN_ROWS = 10
 _QUANTILES = (0.05, 0.5, 0.95)
 
 
@@ -51,6 +59,11 @@ def effective_fraction(weights: NDArray[np.floating[Any]]) -> float:
     if squares == 0.0:
         return 0.0
     return float(weights.sum(dtype=np.float64)) ** 2 / (len(weights) * squares)
+
+
+def rounds_between_rows(every_steps: int, round_steps: int) -> int:
+    """Rounds from one row to the next, by ``logging.every_steps`` and ``loop.round_steps``."""
+    return max(_LEAST_ROUNDS_BETWEEN_ROWS, -(-every_steps // round_steps))
 
 
 class RecentReturns:
@@ -90,11 +103,14 @@ class MetricsFile(Logger):
 
     Args:
         path: The file; its directory is made when the first row comes.
+        interval: Steps of the budget of which each multiple is followed by a row; 0 where nobody
+            knows. Only to tell that rows were lost.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, interval: int = 0) -> None:
         super().__init__()
         self._path = path
+        self._interval = interval
         self._known: list[str] | None = None
 
     @property
@@ -139,13 +155,30 @@ class MetricsFile(Logger):
     def rewind(self, steps: int) -> None:
         """Drops the rows after ``steps`` of the budget, and a torn one.
 
-        A damaged file never stops a run: it is set aside, with a warning, and begun anew.
+        A damaged file never stops a run: it is set aside, with a warning, and begun anew. Warns as
+        well of a torn row, and of rows that are not there any more.
         """
+        there = os.path.lexists(self._path)
         columns, rows, torn = self._read()
-        kept = [row for row in rows if int(row.get(STEPS_COLUMN) or row[OLD_STEPS_COLUMN]) <= steps]
+        kept = [row for row in rows if _steps(row) <= steps]
+        if not there or os.path.lexists(self._path):  # else it was damaged, which was told
+            self._tell_lost([_steps(row) for row in kept], steps, torn)
         if torn or len(kept) < len(rows):
             self._rewrite(columns, kept)
         self._known = columns
+
+    def _tell_lost(self, kept: list[int], steps: int, torn: bool) -> None:
+        """Warns of rows before ``steps`` that are missing behind those that were kept."""
+        told = ["its last row was cut, and is dropped"] if torn else []
+        last = max(kept, default=0)
+        if self._interval and last < steps // self._interval * self._interval:
+            # Another interval may have held before a resume: then rows were as far apart before.
+            widest = max(np.diff(sorted({0, *kept})), default=0)
+            if steps - last >= widest:
+                after = f"after step {last:,}" if kept else "from the beginning"
+                told.append(f"rows {after} up to step {steps:,} are missing, and stay so")
+        if told:
+            warnings.warn(f"{self._path}: {'; '.join(told)}", stacklevel=3)
 
     def _columns(self) -> list[str]:
         if self._known is None:
@@ -180,6 +213,11 @@ class MetricsFile(Logger):
         self._path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(self._path, text.getvalue().encode(), self._path.parent)
         self._known = columns
+
+
+def _steps(row: Mapping[str, str]) -> int:
+    """Where in the budget a row stands."""
+    return int(row.get(STEPS_COLUMN) or row[OLD_STEPS_COLUMN])
 
 
 def _text(value: float | int | None) -> str:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from contextlib import suppress
 
 import numpy as np
@@ -82,7 +83,8 @@ def test_a_torn_last_row_is_dropped(tmp_path, torn):
     path = tmp_path / "metrics.csv"
     path.write_bytes(WHOLE + torn)
     log = MetricsFile(path)
-    log.rewind(1000)
+    with pytest.warns(UserWarning, match=r"metrics\.csv: its last row was cut, and is dropped$"):
+        log.rewind(1000)
     log.log_metrics({"beta": 0.0625}, step=256)
     assert path.read_bytes() == WHOLE + b"256,0.0625\r\n"
     assert [each.name for each in tmp_path.iterdir()] == ["metrics.csv"]
@@ -92,9 +94,55 @@ def test_a_torn_header_is_no_header(tmp_path):
     path = tmp_path / "metrics.csv"
     path.write_bytes(b"steps,be")
     log = MetricsFile(path)
-    log.rewind(0)
+    with pytest.warns(UserWarning, match="its last row was cut"):
+        log.rewind(0)
     log.log_metrics({"beta": 0.5}, step=64)
     assert path.read_bytes() == b"steps,beta\r\n64,0.5\r\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "steps", "told"),
+    [
+        (None, 160, "rows from the beginning up to step 160 are missing, and stay so"),
+        (b"", 64, "rows from the beginning up to step 64 are missing"),
+        (b"steps,beta\r\n", 70, "rows from the beginning up to step 70 are missing"),
+        (WHOLE, 192, "rows after step 128 up to step 192 are missing"),
+        (WHOLE, 1000, r"rows after step 128 up to step 1,000 are missing"),
+        (WHOLE + b"19", 200, r"was cut, and is dropped; rows after step 128 up to step 200 are"),
+    ],
+)
+def test_lost_rows_are_told_once_and_stop_nothing(tmp_path, content, steps, told):
+    """The file is gone, or was cut at the end of a line or within one."""
+    path = tmp_path / "metrics.csv"
+    if content is not None:
+        path.write_bytes(content)
+    log = MetricsFile(path, 64)
+    with pytest.warns(UserWarning, match=rf"metrics\.csv: .*{told}") as said:
+        log.rewind(steps)
+    assert len(said) == 1
+    log.log_metrics({"beta": 0.5}, step=steps + 64)
+    assert path.read_bytes().endswith(b"%d,0.5\r\n" % (steps + 64))
+
+
+@pytest.mark.parametrize(
+    ("content", "interval", "steps"),
+    [
+        (None, 64, 0),
+        (None, 64, 63),
+        (None, 0, 500),
+        (WHOLE, 64, 191),
+        (WHOLE + b"192,0.1\r\n", 64, 130),
+        (b"steps,beta\r\n1000,0.5\r\n", 64, 1500),
+    ],
+)
+def test_a_file_with_all_its_rows_is_passed_over(tmp_path, content, interval, steps):
+    """Among them one whose rows were further apart before the run was resumed."""
+    path = tmp_path / "metrics.csv"
+    if content is not None:
+        path.write_bytes(content)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        MetricsFile(path, interval).rewind(steps)
 
 
 @pytest.mark.parametrize(

@@ -91,9 +91,14 @@ class RoundEndStop(Callback):
         if signal.getsignal(number) is not signal.SIG_IGN:
             self._before[number] = signal.signal(number, self._take)
 
-    def _take(self, number: int, _: FrameType | None) -> None:
+    def _take(self, number: int, frame: FrameType | None) -> None:
         if os.getpid() != self._owner:
             return  # a lane's process that was just forked; its parent ends it
+        # One that comes while the first is being taken is taken within it, or before it. No call
+        # between this question and its answer, for between the two no handler may run.
+        if self.signal is not None:
+            self._end(number, frame)
+            return
         self.signal = number
         again = "; Ctrl-C again stops at once" if number == signal.SIGINT else ""
         when = "after this round, with a checkpoint" if self._began else "before the first round"
@@ -110,5 +115,14 @@ class RoundEndStop(Callback):
     def _take_again(self, number: int, frame: FrameType | None) -> None:
         if os.getpid() != self._owner:
             return
+        self._end(number, frame)
+
+    def _end(self, number: int, frame: FrameType | None) -> None:
+        """Does what the signal does by itself."""
         self.at_once = True
-        self._before[number](number, frame)
+        before = self._before.get(number)
+        if number != signal.SIGTERM and callable(before):
+            before(number, frame)
+            return
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)

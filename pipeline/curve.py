@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from pipeline.parser import VerbParser, positive
@@ -45,8 +47,10 @@ def main(arguments: Sequence[str]) -> int:
 def show_curve(run: RunFolder, *, window: int = 20, picture: Path | None = None) -> None:
     """Prints the curve and renews the run's picture, or draws it into `picture`.
 
+    Warns where the run's own picture cannot be written, as of a run of somebody else's.
+
     Raises:
-        ConfigError: the run has nothing to draw, and why.
+        ConfigError: the run has nothing to draw, and why; or `picture` cannot be written.
     """
     from pipeline.curve_plot import save_curve
     from pipeline.curve_text import curve_text
@@ -56,9 +60,26 @@ def show_curve(run: RunFolder, *, window: int = 20, picture: Path | None = None)
     if curve.missing:
         raise ConfigError(f"{run.path} has no curve: {curve.missing}")
     print(curve_text(curve, window=window, unicode=_speaks_unicode()))
-    path = save_curve(curve, picture or run.curve, title=run.title(), window=window)
+    draw = partial(save_curve, curve, title=run.title(), window=window)
+    path = _drawn(draw, run.curve, picture)
     last = "last evaluation" if curve.offline else f"last {window} episodes"
-    print(f"\n{last}: mean return {curve.last(window):,.1f}    picture: {path}")
+    where = "" if path is None else f"    picture: {path}"
+    print(f"\n{last}: mean return {curve.last(window):,.1f}{where}")
+
+
+def _drawn(draw: Callable[[Path], Path], usual: Path, picture: Path | None) -> Path | None:
+    """Draws into `picture`; or where nobody asked for one, into `usual` if that can be written.
+
+    Raises:
+        ConfigError: `picture` cannot be written.
+    """
+    if picture is not None:
+        return draw(picture)
+    try:
+        return draw(usual)
+    except ConfigError as error:
+        warnings.warn(str(error), stacklevel=3)
+        return None
 
 
 def _show_comparison(runs: Sequence[RunFolder], window: int, picture: Path | None) -> None:
@@ -80,8 +101,10 @@ def _show_comparison(runs: Sequence[RunFolder], window: int, picture: Path | Non
         raise ConfigError(f"there is nothing to draw. {'; '.join(missing)}")
     for line in missing:
         print(f"not drawn: {line}")
-    path = save_comparison(rows, picture or runs[0].path.parent / "curves.png", window=window)
-    print(f"picture: {path}")
+    draw = partial(save_comparison, rows, window=window)
+    path = _drawn(draw, runs[0].path.parent / "curves.png", picture)
+    if path is not None:
+        print(f"picture: {path}")
 
 
 def _refusal(run: RunFolder) -> str:

@@ -68,7 +68,7 @@ def _lines(report: RepairReport) -> Iterator[str]:
         yield str(action)
     lost = ", ".join(_losses(report))
     if report.dry_run:
-        yield f"{lost}, if you run `sharpwave repair {quote(report.path)}`; nothing was changed"
+        yield f"{lost} by `sharpwave repair {quote(report.path)}`; nothing was changed"
         return
     kept = f"; old bytes are in {', '.join(report.quarantined)}" if report.quarantined else ""
     yield f"{lost}{kept}"
@@ -77,9 +77,10 @@ def _lines(report: RepairReport) -> Iterator[str]:
 def _losses(report: RepairReport) -> Iterator[str]:
     aside, unknown = report.episodes_set_aside, report.segments_of_unknown_length
     taken_out = report.episodes_lost - aside
+    would = "would be " if report.dry_run else ""
     if taken_out or not (aside or unknown):
-        yield f"{counted(taken_out, 'episode')} taken out"
+        yield f"{counted(taken_out, 'episode')} {would}taken out"
     if aside:
-        yield f"{counted(aside, 'episode')} set aside"
+        yield f"{counted(aside, 'episode')} {would}set aside"
     if unknown:
-        yield f"nobody knows how many episodes of {counted(unknown, 'segment')} set aside"
+        yield f"nobody knows how many episodes of {counted(unknown, 'segment')} {would}set aside"

@@ -166,13 +166,20 @@ class LoopConfig:
             f"{self.steps} steps; lower one of them",
         )
         if self.lane_kind != "serial":
-            for name in ("steps", "round_steps"):
-                value = getattr(self, name)
-                require(
-                    value % self.lanes == 0,
-                    f"loop.{name} is {value}; with lane_kind {self.lane_kind} all {self.lanes} "
-                    "lanes step together, so it must be a multiple of lanes",
-                )
+            self._check_multiples()
+
+    def _check_multiples(self) -> None:
+        values = {name: getattr(self, name) for name in ("steps", "round_steps")}
+        wrong = {name: value for name, value in values.items() if value % self.lanes}
+        listed = " and ".join(
+            f"loop.{name} {-(-value // self.lanes) * self.lanes} (it is {value})"
+            for name, value in wrong.items()
+        )
+        require(
+            not wrong,
+            f"with lane_kind {self.lane_kind} all {self.lanes} lanes step together, so steps and "
+            f"round_steps must be multiples of lanes: give {listed}",
+        )
 
     @property
     def rounds(self) -> int:

@@ -62,6 +62,29 @@ def test_a_picture_that_cannot_be_written_names_the_option(run: Path, tmp_path: 
     assert [each.name for each in tmp_path.iterdir()] == ["curve.png"]
 
 
+def test_a_run_that_may_not_be_written_shows_its_curve_and_warns(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that belongs to somebody else, or lies on a read-only file system."""
+    import shutil
+
+    for name in ("a", "b"):
+        shutil.copytree(run, tmp_path / name)
+    for place in (tmp_path / "a/curve.png", tmp_path / "curves.png"):
+        place.unlink(missing_ok=True)
+        place.mkdir()  # root may write anything else
+    with pytest.warns(UserWarning, match=r"curve\.png cannot be written: .*--picture=PNG"):
+        assert main([str(tmp_path / "a")]) == 0
+    out = capsys.readouterr().out
+    assert "last 20 episodes: mean return " in out
+    assert "picture:" not in out
+    with pytest.warns(UserWarning, match=r"curves\.png cannot be written"):
+        assert main([str(tmp_path / "a"), str(tmp_path / "b")]) == 0
+    out = capsys.readouterr().out
+    assert "| a " in out
+    assert "picture:" not in out
+
+
 def test_what_is_no_run(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is no run"):
         main([str(tmp_path)])

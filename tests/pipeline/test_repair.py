@@ -32,7 +32,8 @@ def test_a_dry_run_tells_what_a_repair_then_does(
         "segment 000000: take 1 damaged episode out (3)",
         "segment 000001: derive 1 file again: episodes/000001.arrow",
     ]
-    assert planned[2].startswith("1 episode taken out, if you run `sharpwave repair ")
+    assert planned[2].startswith("1 episode would be taken out by `sharpwave repair ")
+    assert planned[2].endswith("`; nothing was changed")
     assert main([str(damaged.path)]) == 0
     done = capsys.readouterr().out.splitlines()
     assert done[:2] == planned[:2]
@@ -82,7 +83,8 @@ def test_episodes_of_segments_that_are_set_aside_are_counted(
     assert main([str(damaged.path), "--dry-run"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[1] == (f"segment 000001: move all of it to quarantine/000001.* ({count} episodes)")
-    assert lines[2].startswith(f"1 episode taken out, {count} episodes set aside, if you run")
+    both = f"1 episode would be taken out, {count} episodes would be set aside by `sharpwave"
+    assert lines[2].startswith(both)
     (damaged.paths.segment(1) / "kind" / "zarr.json").unlink()
     main([str(damaged.path)])
     assert "nobody knows how many episodes of 1 segment set aside" in capsys.readouterr().out

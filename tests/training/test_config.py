@@ -85,7 +85,14 @@ def test_what_is_saved_loads_equal(tmp_path):
         ),
         ("environment: {id: a}\nagent: {discount: 1.5}", "discount is 1.5"),
         ("environment: {id: a}\nagent: {hidden: 3}", "agent.hidden is 3; it must be a list"),
-        ("environment: {id: a}\nloop: {lanes: 3, lane_kind: sync}", "multiple of lanes"),
+        (
+            "environment: {id: a}\nloop: {lanes: 3, lane_kind: sync, steps: 1000, round_steps: 64}",
+            r"multiples of lanes: give loop.steps 1002 \(it is 1000\) and loop.round_steps 66 \(",
+        ),
+        (
+            "environment: {id: a}\nloop: {lanes: 3, lane_kind: sync, steps: 999, round_steps: 64}",
+            r"be multiples of lanes: give loop.round_steps 66 \(it is 64\)",
+        ),
         ("environment: {id: a}\nname: a/b", "directory name"),
         ("- 1", "must hold a mapping"),
         ("a: [", "is no YAML"),

@@ -98,8 +98,9 @@ def test_other_engines_resume_bit_equal(tmp_path, settings):
     assert differences(straight, resumed) == []
 
 
-def test_checkpoints_hold_the_target_which_lags_behind(tmp_path):
-    module = run(config(naf()), tmp_path)
+@pytest.mark.parametrize("engine", ["fused", "eager"])
+def test_checkpoints_hold_the_target_which_lags_behind(tmp_path, engine):
+    module = run(config(naf(engine=engine)), tmp_path)
     kept = state(tmp_path)["state_dict"]
     first, _ = build(config(naf()), tmp_path / "new")
     for name, tensor in module.network.named_parameters():

@@ -9,7 +9,7 @@ from typing import NoReturn
 from pipeline.nearest import nearest
 from storage.errors import ConfigError
 
-__all__ = ["VerbParser", "check_options", "natural", "positive"]
+__all__ = ["VerbParser", "check_options", "natural", "positive", "share"]
 
 
 class VerbParser(argparse.ArgumentParser):
@@ -52,6 +52,17 @@ def positive(text: str) -> int:
 def natural(text: str) -> int:
     """A whole number of at least 0, for `type=`."""
     return _at_least(text, 0)
+
+
+def share(text: str) -> float:
+    """A number from 0 to 1, for `type=`."""
+    try:
+        number = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
+    if not 0.0 <= number <= 1.0:
+        raise argparse.ArgumentTypeError(f"{number:g} is not between 0 and 1")
+    return number
 
 
 def _at_least(text: str, least: int) -> int:

@@ -1,0 +1,88 @@
+"""`sharpwave protocol atari RUN`: scores of a checkpoint by the protocol of DQN's experiments."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pipeline.loaded_agent import LoadedAgent, add_checkpoint_options
+from pipeline.parser import VerbParser, natural, positive, share
+
+if TYPE_CHECKING:
+    from pipeline.protocol.atari_phase import AtariPhase
+
+__all__ = ["main"]
+
+_DESCRIPTION: Final = (
+    "Plays whole Atari episodes, all but greedily, until the frames are spent, and says the mean "
+    "raw score and what it is beside random play and humans. One row an episode goes into a "
+    "Parquet file; `sharpwave protocol scores` makes a table of several games of such files."
+)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs the protocol."""
+    settings = _parser().parse(arguments)
+
+    loaded = LoadedAgent.at(settings.run, settings.checkpoint, settings.trust)
+    from pipeline.protocol.atari_phase import AtariPhase, play_phase
+    from pipeline.protocol.parquet_file import write_rows
+    from pipeline.protocol.played import played_rows, played_schema, played_text
+
+    phase = AtariPhase(settings.frames, settings.epsilon, settings.noop_max, settings.seed)
+    episodes = play_phase(loaded.agent, phase, _told(phase, quiet=settings.json))
+    rows = played_rows(loaded, phase, episodes)
+    folder = settings.run if settings.run.is_dir() else settings.run.parent
+    path = write_rows(rows, played_schema(), settings.output or folder / "atari_protocol.parquet")
+    if settings.json:
+        print(json.dumps(rows, indent=2))
+        return 0
+    print(played_text(rows, settings.video_pinball_random))
+    print(f"table: {path}")
+    return 0
+
+
+def _parser() -> VerbParser:
+    from pipeline.protocol.scores_command import add_video_pinball
+
+    parser = VerbParser("protocol atari", _DESCRIPTION)
+    parser.add_argument(
+        "run", metavar="RUN", type=Path, help="a run's folder, as runs/pong, or a .ckpt file"
+    )
+    add_checkpoint_options(parser)
+
+    def add(name: str, kind: Callable[[str], Any], default: Any, text: str) -> None:
+        parser.add_argument(
+            f"--{name}", type=kind, default=default, metavar="N", help=f"{text} (default {default})"
+        )
+
+    add("frames", positive, 500_000, "frames of the emulator, four a step, to be played")
+    add("epsilon", share, 0.001, "probability of a random action")
+    add("noop-max", natural, 30, "most frames of doing nothing that an episode begins with")
+    add("seed", natural, 0, "resets and random actions are derived from it")
+    add_video_pinball(parser)
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="PARQUET",
+        help="where the episodes go (default: atari_protocol.parquet beside the checkpoint's run)",
+    )
+    parser.add_argument("--json", action="store_true", help="print the episodes as JSON instead")
+    return parser
+
+
+def _told(phase: AtariPhase, *, quiet: bool) -> Callable[[int], None]:
+    """Says how far the phase is, every tenth."""
+    tenths = 0
+
+    def tell(frames: int) -> None:
+        nonlocal tenths
+        now = min(10, 10 * frames // phase.frames)
+        if now > tenths and not quiet:
+            print(f"{frames:,} of {phase.frames:,} frames", file=sys.stderr)
+        tenths = max(tenths, now)
+
+    return tell

@@ -1,0 +1,105 @@
+"""Episodes that the Atari protocol has played: rows, their Parquet columns, and a summary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pipeline.method_name import method_name
+from pipeline.protocol.human_scores import HUMAN_SCORES, game_of, human_normalised, scores_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pipeline.loaded_agent import LoadedAgent
+    from pipeline.protocol.atari_phase import AtariPhase
+    from training.evaluation import Episode
+
+__all__ = ["played_rows", "played_schema", "played_text"]
+
+
+def played_schema() -> pa.Schema:
+    """Columns of the Parquet table: a row an episode."""
+    import pyarrow as pa
+
+    text, whole, number = pa.string(), pa.int64(), pa.float64()
+    return pa.schema(
+        [
+            ("run", text),
+            ("method", text),
+            ("game", text),
+            ("environment", text),
+            ("checkpoint", text),
+            ("training_steps", whole),
+            ("run_seed", whole),
+            ("epsilon", number),
+            ("noop_max", whole),
+            ("frames_budget", whole),
+            ("phase_seed", whole),
+            ("episode", whole),
+            ("reset_seed", whole),
+            ("score", number),
+            ("steps", whole),
+        ]
+    )
+
+
+def played_rows(
+    loaded: LoadedAgent, phase: AtariPhase, episodes: Sequence[Episode]
+) -> list[dict[str, Any]]:
+    """Rows of `played_schema`."""
+    from training.config_file import to_mapping
+    from training.environment import stored_id
+
+    config = loaded.agent.config
+    environment = stored_id(config.environment.id)
+    same = {
+        "run": config.name,
+        "method": method_name(to_mapping(config)),
+        "game": game_of(environment),
+        "environment": environment,
+        "checkpoint": str(loaded.path),
+        "training_steps": loaded.agent.environment_steps,
+        "run_seed": config.seed,
+        "epsilon": phase.epsilon,
+        "noop_max": phase.noop_max,
+        "frames_budget": phase.frames,
+        "phase_seed": phase.seed,
+    }
+    return [
+        same
+        | {
+            "episode": number,
+            "reset_seed": episode.seed,
+            "score": episode.episode_return,
+            "steps": episode.length,
+        }
+        for number, episode in enumerate(episodes)
+    ]
+
+
+def played_text(rows: Sequence[dict[str, Any]], video_pinball_random: float | None = None) -> str:
+    """What the episodes of one checkpoint came to, in a few lines."""
+    first, scores = rows[0], np.array([row["score"] for row in rows])
+    count, steps = len(rows), sum(row["steps"] for row in rows)
+    beside = _beside_humans(first["game"], float(scores.mean()), video_pinball_random)
+    return (
+        f"{first['checkpoint']}: written after {first['training_steps']:,} steps\n"
+        f"{first['environment']}, {count} episode{'s' * (count > 1)}, {steps:,} steps; "
+        f"ε {first['epsilon']:g}, up to {first['noop_max']} no-ops\n"
+        f"score {scores.mean():,.1f} ± {scores.std():,.1f}"
+        f"  ({scores.min():,.1f} to {scores.max():,.1f})\n"
+        f"{beside}"
+    )
+
+
+def _beside_humans(game: str, score: float, video_pinball_random: float | None) -> str:
+    if game not in HUMAN_SCORES:
+        return f"there is no human score of {game} to compare with"
+    beside = scores_of(game, video_pinball_random=video_pinball_random)
+    return (
+        f"human-normalised {human_normalised(score, beside):,.1f} %  (random {beside.random:,.1f}, "
+        f"human {beside.human:,.1f})"
+    )

@@ -1,0 +1,98 @@
+"""`sharpwave protocol atari` on a checkpoint of DQN that has learnt next to nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+
+from pipeline.protocol import main
+from pipeline.train import main as train
+from storage.errors import CheckpointError, ConfigError
+
+PHASE = ("--frames=700", "--noop-max=5")
+
+
+@pytest.fixture(scope="module")
+def pong(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`runs/pong`, of 96 steps in frames of 36 x 36 pixels."""
+    folder = tmp_path_factory.mktemp("atari")
+    train(
+        [
+            "--environment.id=Atari/pong",
+            "--environment.kwargs={max_frames: 160, screen: 36}",
+            "--agent.kind=dqn",
+            "--agent.hidden=[8]",
+            "--agent.batch_size=4",
+            "--agent.engine=eager",
+            "--replay.scheme=pser",
+            "--replay.window=500",
+            "--loop.steps=96",
+            "--loop.warmup=64",
+            "--loop.round_steps=32",
+            "--loop.updates_per_step=0.25",
+            "--evaluation.episodes=0",
+            "--seed=3",
+            "--name=pong",
+            f"--runs={folder}",
+        ]
+    )
+    return folder / "pong"
+
+
+def test_episodes_are_written_and_summed_up(pong: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["atari", str(pong), *PHASE])
+    told = capsys.readouterr()
+    rows = pyarrow.parquet.read_table(pong / "atari_protocol.parquet").to_pylist()
+    assert [row["episode"] for row in rows] == [0, 1, 2, 3, 4]
+    assert {row["steps"] for row in rows} == {40}  # 160 frames: five episodes make 700
+    same = {name: rows[0][name] for name in ("run", "method", "game", "environment", "run_seed")}
+    assert same == {
+        "run": "pong",
+        "method": "DQN, ER, PSER",
+        "game": "pong",
+        "environment": "Atari/Pong",
+        "run_seed": 3,
+    }
+    assert (rows[0]["training_steps"], rows[0]["epsilon"], rows[0]["noop_max"]) == (96, 0.001, 5)
+    assert f"{pong}/checkpoints/last.ckpt: written after 96 steps\n" in told.out
+    assert "Atari/Pong, 5 episodes, 200 steps; ε 0.001, up to 5 no-ops" in told.out
+    assert "(random -20.7, human 14.6)" in told.out
+    assert "320 of 700 frames\n" in told.err
+    main(["scores", str(pong / "atari_protocol.parquet")])
+    assert "DQN, ER, PSER: median" in capsys.readouterr().out
+
+
+def test_json_and_another_place(
+    pong: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "episodes.parquet"
+    checkpoint = str(pong / "checkpoints/last.ckpt")
+    main(["atari", checkpoint, *PHASE, "--seed=1", "--json", f"--output={file}"])
+    told = capsys.readouterr()
+    assert json.loads(told.out) == pyarrow.parquet.read_table(file).to_pylist()
+    assert told.err == ""
+    main(["atari", str(pong), *PHASE, "--json"])
+    assert (
+        json.loads(capsys.readouterr().out)[0]["reset_seed"]
+        != json.loads(told.out)[0]["reset_seed"]
+    )
+
+
+def test_what_is_refused(run: Path, tmp_path: Path, pong: Path) -> None:
+    with pytest.raises(ConfigError, match=r"InvertedPendulum-v5 is no Atari game"):
+        main(["atari", str(run)])
+    with pytest.raises(CheckpointError, match="there is no checkpoint"):
+        main(["atari", str(tmp_path / "none.ckpt")])
+    with pytest.raises(ConfigError, match=r"has no best\.ckpt"):
+        main(["atari", str(pong), "--checkpoint=best"])
+    for option, message in (
+        ("--epsilon=2", "2 is not between 0 and 1"),
+        ("--epsilon=x", "'x' is no number"),
+        ("--frames=0", "0 is too small"),
+        ("--noop-max=-1", "-1 is too small"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            main(["atari", str(pong), option])

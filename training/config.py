@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from storage.replay.schemes.priority_settings import PrioritySettings, SequenceSettings
+from storage.replay.schemes.scheme_names import refuse_scheme_name
 from storage.retention import Retention
 from training.agent_config import AgentConfig
 from training.agents.vracer.config import VRacerConfig
@@ -33,7 +34,6 @@ __all__ = [
 ]
 
 
-Scheme = Literal["uniform", "per", "pser"]
 Forget = Literal["oldest", "most_far", "largest_divergence"]
 
 
@@ -45,7 +45,7 @@ class ReplayConfig:
         window: Steps of the newest whole episodes that may be sampled: the papers' N.
         scheme: How steps are drawn: "uniform", all alike; "per", by priority (prioritized
             experience replay); "pser", by priorities that decay backwards along episodes
-            (prioritized sequence experience replay).
+            (prioritized sequence experience replay); or the class path of a scheme of your own.
         priorities: How errors become priorities; plays no role for "uniform".
         sequences: How priorities decay along episodes; plays no role but for "pser".
         forget: Which episode leaves a full memory: the "oldest", the one with the largest fraction
@@ -60,7 +60,7 @@ class ReplayConfig:
     """
 
     window: int = 2**18
-    scheme: Scheme = "uniform"
+    scheme: str = "uniform"
     priorities: PrioritySettings = field(default_factory=PrioritySettings)
     sequences: SequenceSettings = field(default_factory=SequenceSettings)
     forget: Forget = "oldest"
@@ -72,7 +72,9 @@ class ReplayConfig:
     def __post_init__(self) -> None:
         check_numbers("replay", self)
         require(self.window > 0, f"replay.window is {self.window}; it must be positive")
-        choosable = {"scheme": Scheme, "forget": Forget, "retention": Retention}
+        refusal = refuse_scheme_name(self.scheme)
+        require(not refusal, f"replay.scheme is {self.scheme!r}; {refusal}")
+        choosable = {"forget": Forget, "retention": Retention}
         for name, kind in choosable.items():
             value, choices = getattr(self, name), get_args(kind)
             require(

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium
 
+from storage.class_path import load_object
 from storage.environment_spec import EnvironmentSpec
 from storage.errors import ConfigError, EnvironmentNotFoundError, SharpwaveError
 from training.atari import ATARI, find_game, missing_package, register_atari
@@ -147,18 +148,6 @@ def _checked(what: str, env: Any) -> Environment:
                 "gymnasium.Space"
             )
     return env
-
-
-def load_object(class_path: str) -> Any:
-    """The object at ``package.module.name`` or ``package.module:name``.
-
-    Raises:
-        ModuleNotFoundError, AttributeError: when the module or the name does not exist.
-    """
-    module_name, _, name = class_path.replace(":", ".").rpartition(".")
-    if not module_name:
-        raise ModuleNotFoundError(f"{class_path!r} is no class path")
-    return getattr(importlib.import_module(module_name), name)
 
 
 def unreplayable_wrappers(env: Environment) -> list[str]:

@@ -14,6 +14,8 @@ from storage.errors import (
     EnvironmentNotFoundError,
     SchemaMismatchError,
 )
+from storage.replay.schemes.own_scheme import own_scheme
+from storage.replay.schemes.scheme_names import SCHEMES
 from storage.spaces import flatten_space
 from training.config import RunConfig
 from training.config_file import from_mapping
@@ -41,11 +43,14 @@ def check_run(config: RunConfig) -> tuple[RunConfig, EnvironmentSpec]:
         EnvironmentNotFoundError: no such environment; close names are listed.
         SchemaMismatchError: the environment has other spaces than the store.
         EmptyViewError: the store holds fewer steps than a batch.
+        SamplingError: a replay scheme of the user's own that cannot be imported.
         UnsupportedSpaceError: spaces that cannot be stored, or that the agent cannot act in.
     """
     _check_threads(config.loop.threads)
     check_engine(config.agent.engine, device_type(config.loop.accelerator))
     check_budget(config)
+    if config.replay.scheme not in SCHEMES:
+        own_scheme(config.replay.scheme)
     if config.replay.store is None:
         spec = describe_environment(config.environment)
     else:

@@ -7,7 +7,6 @@ import pytest
 from storage.errors import ConfigError
 from storage.replay.forgetting import ORDERS
 from storage.replay.schemes.priority_settings import PRIORITY_PRESETS
-from storage.replay.schemes.scheme import SCHEMES
 from training.config import (
     EnvironmentConfig,
     LoopConfig,
@@ -125,7 +124,7 @@ def test_priorities_by_the_name_of_a_preset(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ("scheme: perr", r"replay\.scheme is 'perr'; did you mean per\?.*: uniform, per, pser"),
+        ("scheme: perr", r"replay\.scheme is 'perr'; did you mean per\?.* uniform, per, pser, or"),
         (
             "forget: newest",
             r"replay\.forget is 'newest'.*: oldest, most_far, largest_divergence",
@@ -153,7 +152,14 @@ def test_a_forgetting_order_is_checked_at_once():
         ReplayConfig(forget="x")
 
 
-def test_settings_name_the_schemes_and_orders_that_replay_has():
+def test_a_scheme_of_one_s_own_is_named_by_its_class_path():
+    for name in ("mine.schemes.Newest", "mine:Newest"):
+        config = ReplayConfig(scheme=name)
+        assert (config.scheme, config.prioritized) == (name, True)
+    with pytest.raises(ConfigError, match=r"replay\.scheme is 3; Choose one of uniform, per, pser"):
+        ReplayConfig(scheme=3)
+
+
+def test_settings_name_the_orders_that_replay_has():
     hints = get_type_hints(ReplayConfig)
-    assert get_args(hints["scheme"]) == tuple(SCHEMES)
     assert get_args(hints["forget"]) == tuple(ORDERS)

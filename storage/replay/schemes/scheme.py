@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from storage.errors import SamplingError
+from storage.replay.schemes.own_scheme import build_own_scheme
 from storage.replay.schemes.prioritized import Prioritized
 from storage.replay.schemes.prioritized_sequences import PrioritizedSequences
 from storage.replay.schemes.priority_settings import PrioritySettings, SequenceSettings
+from storage.replay.schemes.scheme_names import SCHEMES, refuse_scheme_name
 from storage.replay.schemes.uniform import Uniform
 
 if TYPE_CHECKING:
@@ -46,6 +48,11 @@ class Scheme(Protocol):
     - `state_dict()` holds numpy arrays and scalars: all that `rebuilt()` cannot restore from the
       overlay. Nothing here touches value, ratio or far columns: those belong to the view.
     - None of these is called while another runs on the same view.
+
+    A scheme of one's own is named by its class path wherever the name of a scheme goes. It is made
+    with the keywords `window` (a `storage.replay.window.Window`), `seed`, `priorities` and
+    `sequences` (what the user has set of either), has a `name` that no other scheme has, and what
+    it keeps in the checkpoint of a run are numbers that are not negative.
     """
 
     name: str
@@ -83,9 +90,6 @@ class Scheme(Protocol):
         """Restore `state_dict()`; called after `rebuilt()`."""
 
 
-SCHEMES = ("uniform", "per", "pser")
-
-
 def build_scheme(
     scheme: str,
     *,
@@ -94,13 +98,14 @@ def build_scheme(
     priorities: PrioritySettings,
     sequences: SequenceSettings,
 ) -> Scheme:
-    """The scheme of that name over a window.
+    """The scheme of that name, or at that class path, over a window.
 
     Raises:
         SamplingError: no such scheme (those that exist are listed), or settings of another kind.
     """
-    if scheme not in SCHEMES:
-        raise SamplingError(f"scheme {scheme!r} does not exist; choose from {', '.join(SCHEMES)}")
+    refusal = refuse_scheme_name(scheme)
+    if refusal:
+        raise SamplingError(f"scheme {scheme!r} does not exist; {refusal}")
     for name, given, kind in (
         ("priorities", priorities, PrioritySettings),
         ("sequences", sequences, SequenceSettings),
@@ -110,6 +115,9 @@ def build_scheme(
                 f"{name}={given!r}: give storage.replay.{kind.__name__}(…)"
                 + (" or one of PRIORITY_PRESETS" if name == "priorities" else "")
             )
+    if scheme not in SCHEMES:
+        settings = {"seed": seed, "priorities": priorities, "sequences": sequences}
+        return build_own_scheme(scheme, SCHEMES, window=window, **settings)
     if scheme == "uniform":
         return Uniform(window, seed)
     if scheme == "per":

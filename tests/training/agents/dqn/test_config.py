@@ -73,7 +73,7 @@ def test_impossible_settings_are_refused(settings, message):
 
 def test_rule_2_needs_a_policy_with_a_gradient():
     for name in ("ReF-ER", "ReF-ER-2"):
-        with pytest.raises(ConfigError, match="a greedy choice has none; set agent.policy to soft"):
+        with pytest.raises(ConfigError, match="a greedy choice has none"):
             DqnConfig(refer=PRESETS[name])
         assert DqnConfig(refer=PRESETS[name], policy="softmax").refer.rule_2
     assert DqnConfig(refer=PRESETS["ReF-ER-1"]).refer.rule_1
@@ -97,9 +97,9 @@ def test_other_spaces_are_refused():
     DqnConfig(network="mlp").check_spaces(spec(frames(4, 84, 84)))
     boxes = Box(-1, 1, (2,), np.float32)
     for action in (boxes, gymnasium.spaces.MultiDiscrete([2, 3]), gymnasium.spaces.Dict(a=boxes)):
-        with pytest.raises(UnsupportedSpaceError, match="choose agent.kind vracer, ddpg or naf"):
+        with pytest.raises(UnsupportedSpaceError, match="for boxes choose"):
             DqnConfig().check_spaces(spec(action=action))
-    with pytest.raises(ConfigError, match="choose agent.network mlp"):
+    with pytest.raises(ConfigError, match="convolutions need one uint8"):
         DqnConfig(network="cnn").check_spaces(spec(frames(4, 20, 20)))
 
 

@@ -18,6 +18,8 @@ __all__ = ["draw_bins", "save_bins"]
 
 _COLOURS: Final = ("#2563a8", "#c8641e", "#2f855a", "#7c3aed", "#be185d", "#6b7280")
 _COLUMNS: Final = 3
+_KEY_HEIGHT: Final = 0.2
+"""Inches that a line of the legend takes, which is below the panel, where no curve is."""
 
 _Found = Sequence[tuple[Method, Sequence[Bin]]]
 
@@ -26,7 +28,9 @@ def save_bins(found: _Found, path: Path) -> Path:
     """Draws `found` into `path` (PNG), which appears whole or not at all; gives it back."""
     count = len({method.environment for method, _ in found})
     columns = min(count, _COLUMNS)
-    size = (8.0, 5.0) if count == 1 else (5.2 * columns, 4.2 * -(-count // columns))
+    width, height = (8.0, 5.0) if count == 1 else (5.2 * columns, 4.2)
+    keys = len({method.name for method, _ in found}) + 1
+    size = width, (height + _KEY_HEIGHT * keys) * -(-count // columns)
     with save_figure(path, size) as figure:
         draw_bins(figure, found)
     return path
@@ -45,7 +49,13 @@ def draw_bins(figure: Figure, found: _Found) -> None:
         axes.set_title(environment, loc="left", fontweight="bold")
         axes.set_xlabel("environment steps behind the warm-up")
         axes.set_ylabel("return of training episodes")
-        axes.legend(loc="upper left", title="mean over seeds, 20–80 % band", alignment="left")
+        axes.legend(
+            loc="upper left",
+            bbox_to_anchor=(0.0, -0.13),
+            borderpad=0.0,
+            title="mean over seeds, 20–80 % band",
+            alignment="left",
+        )
     for axes in grid[len(environments) :]:
         axes.remove()
 

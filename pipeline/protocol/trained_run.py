@@ -139,6 +139,15 @@ def _check_alike(first: TrainedRun, second: TrainedRun, what: str) -> None:
 
 
 def _differ(first: TrainedRun, second: TrainedRun, name: str) -> bool:
-    if name.startswith(_FREE) or name not in second.settings:
+    both = first.settings, second.settings
+    if name.startswith(_FREE) or not all(name in each and _plays(name, each) for each in both):
         return False
     return repr(first.settings[name]) != repr(second.settings[name])
+
+
+def _plays(name: str, settings: Mapping[str, Any]) -> bool:
+    """Whether a setting plays a role under the run's scheme."""
+    scheme = settings["replay.scheme"]
+    if name.startswith("replay.sequences."):
+        return scheme not in ("uniform", "per")
+    return scheme != "uniform" or not name.startswith("replay.priorities.")

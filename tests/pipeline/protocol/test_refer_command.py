@@ -97,6 +97,7 @@ def test_methods_are_told_apart(
         ("rule_1: true", "rule_1: false"),
         ("rule_2: true", "rule_2: false"),
         ("scheme: uniform", "scheme: per"),
+        ("beta: 0.4", "beta: 0.5"),  # uniform draws have no use for it
     )
     main(
         [

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-    from storage.replay import Batch
+    from storage.kernel import Floats32
+    from storage.replay import Batch, RefreshChunk
     from training.scaling import ObservationScaling
 
-__all__ = ["DISCRETE_FIELDS", "DiscreteBatch", "DiscreteConverter"]
+__all__ = ["DISCRETE_FIELDS", "DiscreteBatch", "DiscreteConverter", "check_distributions"]
 
 DISCRETE_FIELDS = (
     "observation",
@@ -111,7 +112,8 @@ class DiscreteConverter:
             *self._filled,
         )
         if bad >= 0:
-            raise _unknown_behaviour(batch, bad)
+            place = f"step (segment {int(batch.segment[bad])}, row {int(batch.row[bad])})"
+            raise _unknown_behaviour(place, batch, bad)
         if not self._frames:
             here, following = self._states
             scale_rows(flat_rows(batch.observation), self._statistics, here)
@@ -185,10 +187,20 @@ def _require_shape(name: str, found: tuple[int, ...], wanted: tuple[int, ...]) -
         )
 
 
-def _unknown_behaviour(batch: Batch, position: int) -> SchemaMismatchError:
+def check_distributions(chunk: RefreshChunk, ratios: Floats32) -> None:
+    """Refuses rows of the window whose behaviour is no distribution, so that rho (k,) is NaN.
+
+    Raises:
+        SchemaMismatchError: saying what such a step was drawn by, and the remedy.
+    """
+    lacking = np.isnan(ratios) & ~chunk.closing
+    if lacking.any():
+        raise _unknown_behaviour("a step of the store", chunk.rows, int(lacking.argmax()))
+
+
+def _unknown_behaviour(step: str, batch: Batch, position: int) -> SchemaMismatchError:
     return SchemaMismatchError(
-        f"step (segment {int(batch.segment[position])}, row {int(batch.row[position])}) has "
-        f"behaviour kind {int(batch.behaviour_kind[position])} and probabilities "
+        f"{step} has behaviour kind {int(batch.behaviour_kind[position])} and probabilities "
         f"{batch.behaviour[position].tolist()} for action {batch.action[position]}: an importance "
         "ratio needs the probability of every action (kind 2), of the one taken above 0; collect "
         "with `sharpwave collect`, or import the behaviour with the data"

@@ -17,7 +17,7 @@ from training.agents.dqn.frames import frame_shape
 from training.agents.dqn.network import QNetwork
 from training.agents.dqn.policy import DiscretePolicy
 from training.agents.dqn.stage import DQN_SCHEDULE, DqnStage
-from training.discrete_batch import DISCRETE_FIELDS, DiscreteConverter
+from training.discrete_batch import DISCRETE_FIELDS, DiscreteConverter, check_distributions
 from training.discrete_kernels import probability_ratios
 from training.engines.adam import AdamRule
 from training.engines.centred_rmsprop import CentredRMSprop, CentredRMSpropRule
@@ -158,6 +158,7 @@ class Dqn(Learner):
             rows.behaviour_kind,
             ratios,
         )
+        check_distributions(chunk, ratios)
         return np.zeros(size, np.float32), ratios
 
     def initial_errors(self, episode: Episode) -> NDArray[np.float32]:

@@ -219,7 +219,7 @@ def test_learning_from_a_fixed_store(tmp_path):
 
 def test_behaviours_of_another_kind_are_refused(tmp_path):
     spec = build(config(), tmp_path / "x")[0].spec
-    store = storage.create(tmp_path / "s", spec, behaviour="unknown")
+    store = storage.create(tmp_path / "s", spec)
     with store.writer() as writer:
         writer.begin(0, np.zeros(3), seed=0)
         for t in range(40):
@@ -230,11 +230,12 @@ def test_behaviours_of_another_kind_are_refused(tmp_path):
                 observation=np.ones(3),
                 terminated=t == 39,
                 truncated=False,
+                behaviour_kind=0,
             )
     store.close()
     case = config(rounds=4, window=1000)
     case = replace(case, replay=replace(case.replay, store=str(tmp_path / "s")))
-    with pytest.raises((SchemaMismatchError, Exception), match="behaviour"):
+    with pytest.raises(SchemaMismatchError, match="needs the probability of every action"):
         run(case, tmp_path / "learner")
 
 

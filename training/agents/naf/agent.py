@@ -6,6 +6,8 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
+import torch
+
 from storage.spaces import space_size
 from training.actor import GaussianActor
 from training.agents.naf.config import NafConfig
@@ -15,18 +17,20 @@ from training.agents.naf.stage import NafStage
 from training.engines.adam import make_adam
 from training.engines.engine_making import make_engine
 from training.engines.following import following, frozen_copy
+from training.episode_batches import episode_batches
 from training.learner import Learner, network_generator
 from training.noise import Noise
 from training.policy import GaussianPolicy
+from training.row_converter import check_densities
 from training.scaling import flat_rows
 from training.transition_batch import TRANSITION_FIELDS, TransitionConverter, as_gaussian
 
 if TYPE_CHECKING:
-    import torch
     from numpy import float32
     from numpy.typing import NDArray
 
     from storage import EnvironmentSpec
+    from storage.episode import Episode
     from storage.replay import RefreshChunk
     from training.config import RunConfig
     from training.engines.engine import Engine
@@ -86,8 +90,9 @@ class Naf(Learner):
         own = settings.refer, settings.discount
         clip, rate = settings.gradient_clip, settings.target_rate
         by_hand = partial(NafGradient, *networks, *own, rate)
+        self._stage = NafStage(*networks, *own)
         return make_engine(
-            NafStage(*networks, *own),
+            self._stage,
             dict(self.network.named_parameters()),
             optimizer,
             wish=settings.engine,
@@ -112,9 +117,26 @@ class Naf(Learner):
         self.actor.bind()
 
     def evaluate(self, chunk: RefreshChunk) -> tuple[NDArray[float32], NDArray[float32]]:
-        """Zeros, since no value target is learnt from, and rho of stored rows."""
+        """Zeros, since no value target is learnt from, and rho of stored rows.
+
+        Raises:
+            SchemaMismatchError: a step's behaviour has no density.
+        """
         rows = chunk.rows
         kinds = as_gaussian(rows.behaviour_kind) if self._nominal else rows.behaviour_kind
-        return self.actor.evaluate(
+        values, ratios = self.actor.evaluate(
             flat_rows(rows.observation), rows.raw_action, rows.behaviour, kinds
         )
+        check_densities(chunk, ratios)
+        return values, ratios
+
+    def initial_errors(self, episode: Episode) -> NDArray[float32]:
+        """|Q_hat - Q| of each step under the present network and target."""
+        parameters = dict(self.network.named_parameters())
+        convert = self.make_converter()
+        with torch.no_grad():
+            errors = [
+                self._stage(parameters, convert(batch), self._schedule)[1]["priority_error"].cpu()
+                for batch in episode_batches(episode)
+            ]
+        return torch.cat(errors).numpy()

@@ -10,8 +10,9 @@ import pytest
 import torch
 
 import storage
-from storage.errors import ConfigError, UnsupportedSpaceError
+from storage.errors import ConfigError, SchemaMismatchError, UnsupportedSpaceError
 from storage.layout import BehaviourKind
+from storage.replay import ReplayView
 from tests.training.tiny import (
     ROUND,
     WARMUP,
@@ -24,9 +25,9 @@ from tests.training.tiny import (
 from training.agents.naf.agent import Naf
 from training.agents.naf.config import NafConfig
 from training.agents.registry import agent_class, config_class
-from training.assembly import build
+from training.assembly import build, trainer
 from training.checkpoint import read_checkpoint
-from training.config import RunConfig
+from training.config import PrioritySettings, RunConfig
 from training.refer import PRESETS, ReferSettings
 
 SCHEMES: dict[str, dict[str, Any]] = {
@@ -133,6 +134,57 @@ def test_correlated_noise_is_stored_as_nominal_and_resumes(tmp_path):
     straight, resumed = (checkpoint_content(tmp_path / each) for each in ("straight", "resumed"))
     assert differences(straight, resumed) == []
     assert set(stored(tmp_path / "straight" / "store")[0]) == {int(BehaviourKind.NOMINAL_GAUSSIAN)}
+
+
+def test_new_episodes_enter_by_their_errors(tmp_path, monkeypatch):
+    """Where asked: by Q of acting's network against the target's value of the next state."""
+    given, checked = [], []
+    original = ReplayView.admit
+
+    def watched(self, record, values, *, priority_error=None):
+        given.append((record.length, priority_error))
+        original(self, record, values, priority_error=priority_error)
+
+    monkeypatch.setattr(ReplayView, "admit", watched)
+    whole = config(naf("ER", discount=0.9), rounds=14)
+    priorities = PrioritySettings(initial="current_td")
+    replay = dataclasses.replace(whole.replay, scheme="per", priorities=priorities)
+    whole = dataclasses.replace(whole, replay=replay)
+    module, data = build(whole, tmp_path)
+
+    def errors(episode):
+        found = Naf.initial_errors(module, episode)
+        rows_ = torch.from_numpy(module.observation_scaling.scale(episode.observation))
+        with torch.no_grad():
+            output, following = module.network(rows_), module.target(rows_).value.numpy()[1:]
+        actions = episode.columns["raw_action"][:-1]
+        turned = np.einsum(
+            "bij,bi->bj", output.lower.numpy()[:-1], actions - output.mean[:-1].numpy()
+        )
+        goals = episode.reward / module.reward_scaling.value
+        goals = goals + 0.9 * (1 - episode.terminated) * following
+        values = output.value.numpy()[:-1] - 0.5 * (turned**2).sum(1)
+        assert found == pytest.approx(np.abs(goals - values), abs=1e-5)
+        checked.append((len(episode), found))
+        return found
+
+    module.initial_errors = errors
+    trainer(whole, tmp_path).fit(module, data)
+    assert len(checked) >= 8
+    for (length, entered), (own, found) in zip(given, checked, strict=True):
+        assert length == own == len(found)
+        assert np.array_equal(entered, found)
+
+
+def test_a_stores_steps_without_a_density_are_refused(tmp_path):
+    agent = naf("ER", noise="ornstein_uhlenbeck")
+    run(config(agent), tmp_path / "source")
+    whole = config(naf("ER"), rounds=2)
+    replay = dataclasses.replace(whole.replay, store=str(tmp_path / "source" / "store"))
+    with pytest.raises(SchemaMismatchError, match="correlated along its episode"):
+        run(dataclasses.replace(whole, replay=replay), tmp_path / "plain")
+    with_noise = dataclasses.replace(whole, replay=replay, agent=agent)
+    assert run(with_noise, tmp_path / "own").counters.updates == 2 * ROUND
 
 
 def test_actions_that_are_not_continuous_are_refused(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -83,13 +84,23 @@ def forecast_collection(schema: Schema, steps: int, lanes: int, longest: int | N
     return Forecast(total, need.first, maps=maps, files=files)
 
 
+def _schema(config: RunConfig, spec: EnvironmentSpec) -> Schema:
+    """Of the store that a run writes; about that of the one it only reads."""
+    recorded = {}
+    if config.replay.store is None:
+        from training.recording import describe_recorded
+
+        recorded = dataclasses.asdict(describe_recorded(config.environment)[1])
+    return make_schema(spec.observation_space, spec.action_space, **recorded)
+
+
 def forecast_run(config: RunConfig, spec: EnvironmentSpec, parameters: int) -> Forecast:
     """Of `sharpwave train`; `parameters` are the bytes of the agent's networks."""
     replay, loop = config.replay, config.loop
     longest = spec.max_episode_steps
     window = replay.window + (longest or _UNKNOWN_LENGTH)
     shape = {"lanes": loop.lanes, "window": replay.window, "longest": longest}
-    schema = make_schema(spec.observation_space, spec.action_space)
+    schema = _schema(config, spec)
     held = overlay_need(window, **shape)  # type: ignore[arg-type]
     segments = held.segments + loop.lanes
     checkpoints = _checkpoint_bytes(config, window, parameters)

@@ -18,6 +18,7 @@ from storage.errors import ConfigError, DiskFullError
 from storage.machine import descriptor_limit, map_limit
 from tests.training.tiny import run, tiny_config
 from training.assembly import make_agent
+from training.environment import describe_environment
 from training.preflight import check_run
 
 
@@ -37,6 +38,12 @@ def test_a_run_takes_about_the_disk_that_was_foretold(tmp_path: Path) -> None:
     config = dataclasses.replace(config, loop=dataclasses.replace(config.loop, round_steps=64))
     run(config, tmp_path)
     assert sizes(tmp_path) == pytest.approx(foretold(config).disk, rel=0.25)
+
+
+def test_a_game_takes_a_frame_a_step_on_the_disk() -> None:
+    config = tiny_config(environment="Atari/Pong", steps=10**6, retention="keep")
+    foreseen = forecast_run(config, describe_environment(config.environment), parameters=0)
+    assert 10**6 * 84 * 84 < foreseen.disk < 1.2 * 10**6 * 84 * 84
 
 
 def test_retention_bounds_the_disk_of_a_long_run() -> None:

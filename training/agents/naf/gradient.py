@@ -7,7 +7,7 @@ at the mean times beta, every step (1 - beta) times the gradient of the divergen
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -40,6 +40,20 @@ _HALF_LOG_2PI = np.float32(0.5 * math.log(2.0 * math.pi))
 
 
 @kernel
+def _positive(x: np.float32, exponential: bool) -> Any:
+    """A number of the diagonal, e^x or (x + sqrt(1 + x^2)) / 2, and its slope.
+
+    The latter is 1 / (2 (sqrt(1 + x^2) - x)), too, in which nothing cancels where x is negative.
+    """
+    if exponential:
+        power = np.exp(x)
+        return power, power
+    root = np.sqrt(_ONE + x * x)
+    number = _HALF * (x + root) if x > _ZERO else _HALF / (root - x)
+    return number, number / root
+
+
+@kernel
 def _read_row(
     outputs: Floats32,
     row: Index,
@@ -55,10 +69,7 @@ def _read_row(
     for k in range(width):
         for j in range(k):
             lower[k, j] = outputs[row, at + j]
-        x = outputs[row, at + k]
-        root = np.exp(x) if exponential else _HALF * np.exp(np.arcsinh(x))
-        lower[k, k] = root
-        slope[k] = root if exponential else root / np.sqrt(_ONE + x * x)
+        lower[k, k], slope[k] = _positive(outputs[row, at + k], exponential)
         at += k + 1
     for k in range(width):
         number = outputs[row, at + k]

@@ -85,5 +85,5 @@ def _check_boxes(leaves: tuple[Leaf, ...]) -> None:
         if not is_box(leaf) or leaf.dtype.kind not in "fiu":
             raise UnsupportedSpaceError(
                 f"a Gaussian policy cannot act in {leaf.space!r} at {leaf.name!r}: it needs boxes "
-                "of numbers; choose an agent for discrete actions, or wrap the environment"
+                "of numbers; for one Discrete space choose agent.kind: dqn, or wrap the environment"
             )

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +11,7 @@ import storage
 from pipeline.collect import main
 from storage import BehaviourKind
 from storage.errors import ConfigError, EnvironmentNotFoundError, SchemaMismatchError
+from training.atari_settings import AtariSettings
 from training.environment import EnvironmentConfig, describe_environment
 
 SHORT = "--environment.kwargs={max_frames: 80, noop_max: 5}"
@@ -54,6 +57,17 @@ def test_a_store_of_another_form_is_refused_saying_which(tmp_path: Path) -> None
     storage.create(tmp_path / "s", describe_environment(EnvironmentConfig("Atari/Pong"))).close()
     with pytest.raises(SchemaMismatchError, match=r"frame_stack None, .* frame_stack 4; give an"):
         collect(tmp_path / "s")
+
+
+def test_the_document_has_every_setting_and_its_example_runs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = (Path(__file__).parents[2] / "docs/atari.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\| `(\w+)` \| (\S+) \|", text, flags=re.MULTILINE)
+    assert told == [(name, str(value)) for name, value in asdict(AtariSettings()).items()]
+    (example,) = re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+    exec(compile(example, "docs/atari.md", "exec"), {})
+    assert capsys.readouterr().out == "(4, 84, 84) 5 ['NOOP', 'FIRE', 'RIGHT', 'LEFT']\n"
 
 
 def test_what_cannot_be_played_is_refused_before_there_is_a_store(tmp_path: Path) -> None:

@@ -27,17 +27,23 @@ class LoadedAgent:
     def at(cls, run: Path, which: str | None, trust: Sequence[str]) -> LoadedAgent:
         """The agent that RUN, --checkpoint and --trust ask for; its environment may be made.
 
+        From here on torch has as many threads as in the agent's run: more than there are free
+        cores make acting many times slower.
+
         Raises:
             CheckpointError: there is no checkpoint, or it cannot be read.
             ConfigError: there is no run, or the checkpoint names code that nobody has vouched for.
         """
         path = _checkpoint(run, which)
+        import torch
+
         from training import load
         from training.named_code import refuse_checkpoint_code
 
         trusted = _trusted(path, trust)
         agent = load(path, trusted)
         refuse_checkpoint_code(agent.config.environment, path, trusted)
+        torch.set_num_threads(agent.config.loop.threads)
         return cls(path, agent)
 
 

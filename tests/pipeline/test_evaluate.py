@@ -116,6 +116,16 @@ def test_a_checkpoint_s_code_is_run_only_where_the_user_names_it(
     main([str(best), "--episodes=1"])
 
 
+def test_it_acts_with_the_run_s_threads(run: Path) -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        main([str(run), "--episodes=1"])
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_bad_requests(run: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="0 is too small"):
         main([str(run), "--episodes=0"])

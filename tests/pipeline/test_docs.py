@@ -177,7 +177,7 @@ def test_the_word_list_has_the_words() -> None:
 def test_links_lead_somewhere() -> None:
     for document in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
         text = document.read_text(encoding="utf-8")
-        for target in re.findall(r"\]\(([^)#:]+)(?:#\w+)?\)", text):
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[\w-]+)?\)", text):
             assert (document.parent / target).exists(), f"{document.name}: {target}"
 
 
@@ -188,5 +188,5 @@ def test_commands_of_the_documents_are_known() -> None:
         text = document.read_text(encoding="utf-8")
         for verb in re.findall(r"^ {4}sharpwave (\w+)", text, flags=re.MULTILINE):
             assert verb in VERBS, f"{document.name}: {verb}"
-        for config in re.findall(r"configs/[\w.]+\.yaml", text):
+        for config in re.findall(r"configs/[\w./]+\.yaml", text):
             assert (ROOT / config).is_file(), f"{document.name}: {config}"

@@ -14,7 +14,7 @@ _AGENTS: Final = ("vracer", "ddpg", "naf")
 _RULES: Final = ("er", "per", "refer")
 
 _SMALL: Final = "--replay.window=16384"
-"""N for InvertedPendulum: with 2^18 nothing leaves, and NAF's Q outgrows the failing first steps."""
+"""N for InvertedPendulum: in 2^18 the first, short episodes stay, and NAF's Q outgrows them."""
 
 
 @dataclass(frozen=True, slots=True)

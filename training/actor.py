@@ -97,7 +97,8 @@ class GaussianActor:
         self._network = network
         self._scaling = scaling
         self._key = stream_key(seed, _NOISE)
-        self._size = network.action_size
+        self.action_size = network.action_size
+        """Dimensions of the raw action."""
         self._reach = noise.reach
         self.noise = noise
         """How the noise of a lane's steps hangs together."""
@@ -147,7 +148,7 @@ class GaussianActor:
         Arrays of the result are fresh.
         """
         self._check(observation.shape, (self._network.observation_size,))
-        drawn = np.empty((3, self._size), np.float32)
+        drawn = np.empty((3, self.action_size), np.float32)
         value = act_row(
             *self._policy,
             observation,

@@ -7,38 +7,32 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from storage.spaces import space_size
-from training.actor import GaussianActor
 from training.agents.ddpg.config import DdpgConfig
 from training.agents.ddpg.network import DdpgNetworks
 from training.agents.ddpg.stage import ActorStage, CriticStage, JointStage
+from training.agents.noisy_learner import NoisyLearner
 from training.engines.adam import make_adam
 from training.engines.engine_making import make_engine
 from training.engines.engine_sequence import EngineSequence
 from training.engines.following import following
 from training.learner import Learner, network_generator
-from training.noise import Noise
-from training.policy import GaussianPolicy
 from training.refer import annealed
-from training.row_converter import check_densities
-from training.scaling import flat_rows
-from training.transition_batch import TRANSITION_FIELDS, TransitionConverter, as_gaussian
 
 if TYPE_CHECKING:
-    import numpy as np
     import torch
-    from numpy.typing import NDArray
+    from torch import Tensor
 
     from storage import EnvironmentSpec
-    from storage.replay import RefreshChunk
     from training.config import RunConfig
     from training.engines.engine import Engine
+    from training.transition_batch import TransitionBatch
 
 __all__ = ["Ddpg"]
 
 _ACTOR_RATE = "actor_rate"
 
 
-class Ddpg(Learner):
+class Ddpg(NoisyLearner):
     """DDPG (Lillicrap et al. 2016), as ReF-ER blends it: section 2 and eqs. 2, 3 and 10.
 
     The policy is a Gaussian of fixed deviation around the actor's mean. Both networks see the raw
@@ -53,7 +47,6 @@ class Ddpg(Learner):
     """
 
     settings = DdpgConfig
-    fields = TRANSITION_FIELDS
     schedule = (*Learner.schedule, _ACTOR_RATE)
 
     def __init__(self, config: RunConfig, spec: EnvironmentSpec) -> None:
@@ -62,12 +55,7 @@ class Ddpg(Learner):
         own = self._own
         actions = space_size(spec.action_space, "action")
         self.networks = DdpgNetworks(size, actions, own, network_generator(config.seed))
-        noise = Noise.named(own.noise, config.loop.lanes)
-        self.actor = GaussianActor(
-            self.networks.actor, self.observation_scaling, seed=config.seed, noise=noise
-        )
-        self.policy = GaussianPolicy(self.actor, spec)
-        self._nominal = noise.decay > 0
+        self.act_with(self.networks.actor)
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         """One Adam with a group for each network; rates come from the schedule."""
@@ -103,34 +91,11 @@ class Ddpg(Learner):
         second = partial(make_engine, ActorStage(networks, own.refer), actor, optimizer, **last)
         return EngineSequence([first, second], recorded)
 
-    def make_converter(self) -> TransitionConverter:
-        """Batches of whole transitions with the behaviour's density."""
-        return TransitionConverter(
-            self.observation_scaling,
-            self.networks.actor.action_size,
-            self.device,
-            nominal=self._nominal,
-        )
-
-    def bind_actor(self) -> None:
-        """Takes hold of the present weights for acting; from a device they are copied."""
-        self.actor.bind()
-
-    def evaluate(self, chunk: RefreshChunk) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Zeros, and rho of stored rows under the present policy.
-
-        Raises:
-            SchemaMismatchError: a step's behaviour has no density.
-        """
-        rows, kinds = chunk.rows, chunk.rows.behaviour_kind
-        values, ratios = self.actor.evaluate(
-            flat_rows(rows.observation),
-            rows.raw_action,
-            rows.behaviour,
-            as_gaussian(kinds) if self._nominal else kinds,
-        )
-        check_densities(chunk, ratios)
-        return values, ratios
+    def errors(self, batch: TransitionBatch) -> Tensor:
+        """|Q_target - Q| of each step of a batch, (batch,)."""
+        parameters = dict(self.networks.critic.named_parameters())
+        stage = CriticStage(self.networks, self._own.refer, self._own.discount)
+        return stage(parameters, batch, self._schedule)[1]["priority_error"]
 
     def rates(self, done: int) -> dict[str, float]:
         """Learning rates of critic and actor after so many updates."""

@@ -9,36 +9,28 @@ from typing import TYPE_CHECKING, cast
 import torch
 
 from storage.spaces import space_size
-from training.actor import GaussianActor
 from training.agents.naf.config import NafConfig
 from training.agents.naf.gradient import NafGradient
 from training.agents.naf.network import NafNetwork
 from training.agents.naf.stage import NafStage
+from training.agents.noisy_learner import NoisyLearner
 from training.engines.adam import make_adam
 from training.engines.engine_making import make_engine
 from training.engines.following import following, frozen_copy
-from training.episode_batches import episode_batches
-from training.learner import Learner, network_generator
-from training.noise import Noise
-from training.policy import GaussianPolicy
-from training.row_converter import check_densities
-from training.scaling import flat_rows
-from training.transition_batch import TRANSITION_FIELDS, TransitionConverter, as_gaussian
+from training.learner import network_generator
 
 if TYPE_CHECKING:
-    from numpy import float32
-    from numpy.typing import NDArray
+    from torch import Tensor
 
     from storage import EnvironmentSpec
-    from storage.episode import Episode
-    from storage.replay import RefreshChunk
     from training.config import RunConfig
     from training.engines.engine import Engine
+    from training.transition_batch import TransitionBatch
 
 __all__ = ["Naf"]
 
 
-class Naf(Learner):
+class Naf(NoisyLearner):
     """NAF (Gu et al., 2016; ReF-ER, section 4): Q is quadratic around the mean that acts.
 
     Args:
@@ -50,7 +42,6 @@ class Naf(Learner):
     """
 
     settings = NafConfig
-    fields = TRANSITION_FIELDS
 
     def __init__(self, config: RunConfig, spec: EnvironmentSpec) -> None:
         size = space_size(spec.observation_space, "observation")
@@ -69,15 +60,8 @@ class Naf(Learner):
             stdev=settings.stdev,
             generator=network_generator(config.seed),
         )
-        self._nominal = settings.noise != "gaussian"
         self.target = cast("NafNetwork", frozen_copy(self.network))
-        self.actor = GaussianActor(
-            self.network,
-            self.observation_scaling,
-            seed=config.seed,
-            noise=Noise.named(settings.noise, config.loop.lanes),
-        )
-        self.policy = GaussianPolicy(self.actor, spec)
+        self.act_with(self.network)
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         """One Adam over all parameters but the target's; its rate comes from the schedule."""
@@ -103,40 +87,7 @@ class Naf(Learner):
             closed_form=by_hand if settings.activation == "softsign" else None,
         )
 
-    def make_converter(self) -> TransitionConverter:
-        """Batches of whole transitions with the behaviour's density."""
-        return TransitionConverter(
-            self.observation_scaling,
-            self.network.action_size,
-            self.device,
-            nominal=self._nominal,
-        )
-
-    def bind_actor(self) -> None:
-        """Takes hold of the present weights for acting; from a device they are copied."""
-        self.actor.bind()
-
-    def evaluate(self, chunk: RefreshChunk) -> tuple[NDArray[float32], NDArray[float32]]:
-        """Zeros, since no value target is learnt from, and rho of stored rows.
-
-        Raises:
-            SchemaMismatchError: a step's behaviour has no density.
-        """
-        rows = chunk.rows
-        kinds = as_gaussian(rows.behaviour_kind) if self._nominal else rows.behaviour_kind
-        values, ratios = self.actor.evaluate(
-            flat_rows(rows.observation), rows.raw_action, rows.behaviour, kinds
-        )
-        check_densities(chunk, ratios)
-        return values, ratios
-
-    def initial_errors(self, episode: Episode) -> NDArray[float32]:
-        """|Q_hat - Q| of each step under the present network and target."""
+    def errors(self, batch: TransitionBatch) -> Tensor:
+        """|Q_hat - Q| of each step of a batch, (batch,)."""
         parameters = dict(self.network.named_parameters())
-        convert = self.make_converter()
-        with torch.no_grad():
-            errors = [
-                self._stage(parameters, convert(batch), self._schedule)[1]["priority_error"].cpu()
-                for batch in episode_batches(episode)
-            ]
-        return torch.cat(errors).numpy()
+        return self._stage(parameters, batch, self._schedule)[1]["priority_error"]

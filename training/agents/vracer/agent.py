@@ -20,6 +20,7 @@ from training.engines.adam import make_adam
 from training.engines.engine_making import make_engine
 from training.learner import Learner, network_generator
 from training.policy import GaussianPolicy
+from training.row_converter import check_densities
 from training.scaling import flat_rows
 from training.tensor_batch import BatchConverter
 
@@ -103,11 +104,17 @@ class VRacer(Learner):
         self.actor.bind()
 
     def evaluate(self, chunk: RefreshChunk) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """V and rho of stored rows under the present policy."""
+        """V and rho of stored rows under the present policy.
+
+        Raises:
+            SchemaMismatchError: a step's behaviour has no density.
+        """
         rows = chunk.rows
-        return self.actor.evaluate(
+        values, ratios = self.actor.evaluate(
             flat_rows(rows.observation), rows.raw_action, rows.behaviour, rows.behaviour_kind
         )
+        check_densities(chunk, ratios)
+        return values, ratios
 
     def refresh_batch(self, view: ReplayView, batch: Batch) -> None:
         """V(s_T) of the batch's truncated last steps, by the network as it is now."""

@@ -11,12 +11,13 @@ import torch
 
 import storage
 from storage.errors import CheckpointError, ConfigError, SchemaMismatchError, UnsupportedSpaceError
+from storage.replay import ReplayView
 from tests.training.test_schemes import SCHEMES, WARMUP_ROUNDS, state
 from tests.training.tiny import ROUND, differences, longer, rows, run, tiny_config
 from training.agents.ddpg.agent import Ddpg
 from training.agents.ddpg.config import DdpgConfig
-from training.assembly import build
-from training.config import RunConfig
+from training.assembly import build, trainer
+from training.config import PrioritySettings, RunConfig
 from training.engines.compiler import compiler_problem
 from training.plain_state import as_arrays
 from training.refer import PRESETS
@@ -172,3 +173,37 @@ def test_the_initial_weights_depend_on_the_seed_alone(tmp_path):
     assert differences(first.state_dict(), second.state_dict()) == []
     assert differences(first.state_dict(), third.state_dict()) != []
     assert isinstance(first, Ddpg)
+
+
+def test_new_steps_enter_with_their_own_errors_where_asked(tmp_path, monkeypatch):
+    entered = []
+    original = ReplayView.admit
+
+    def watched(self, record, values, *, priority_error=None):
+        entered.append(priority_error)
+        original(self, record, values, priority_error=priority_error)
+
+    monkeypatch.setattr(ReplayView, "admit", watched)
+    priorities = PrioritySettings(initial="current_td")
+    whole = config(agent=settings("ER", discount=0.9), rounds=12)
+    replay = dataclasses.replace(whole.replay, scheme="per", priorities=priorities)
+    module, data = build(dataclasses.replace(whole, replay=replay), tmp_path)
+    expected = []
+
+    def errors(episode):
+        nets, rows_ = module.networks, module.observation_scaling.scale(episode.observation)
+        states = torch.from_numpy(rows_)
+        actions = torch.from_numpy(episode.columns["raw_action"][:-1].copy())
+        with torch.no_grad():
+            following = nets.target_critic(states[1:], nets.target_actor(states[1:])).numpy()
+            values = nets.critic(states[:-1], actions).numpy()
+        goals = episode.reward / module.reward_scaling.value
+        goals = goals + 0.9 * (1 - episode.terminated) * following
+        expected.append(np.abs(goals - values))
+        return Ddpg.initial_errors(module, episode)
+
+    module.initial_errors = errors
+    trainer(module.config, tmp_path).fit(module, data)
+    assert len(entered) == len(expected) > 5
+    for found, wanted in zip(entered, expected, strict=True):
+        assert found == pytest.approx(wanted, abs=1e-5)

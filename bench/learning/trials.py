@@ -13,6 +13,8 @@ _TASKS: Final = ("hopper", "halfcheetah")
 _AGENTS: Final = ("vracer", "ddpg", "naf")
 _RULES: Final = ("er", "per", "refer")
 
+_OWN: Final = {"vracer": (), "ddpg": ("configs/ddpg.yaml",), "naf": ("configs/naf.yaml",)}
+"""Files of the agents; V-RACER is the default one."""
 _SMALL: Final = "--replay.window=16384"
 """N for InvertedPendulum: in 2^18 the first, short episodes stay, and NAF's Q outgrows them."""
 
@@ -42,7 +44,7 @@ def _trials() -> list[Trial]:
     pendulum = ("configs/inverted_pendulum.yaml",)
     found = [Trial(f"cartpole-dqn-{seed}", ("configs/cartpole.yaml",), 10_000) for seed in _SEEDS]
     found += [
-        Trial(f"pendulum-{agent}-{seed}", (*pendulum, f"configs/{agent}.yaml", _SMALL), 10_000)
+        Trial(f"pendulum-{agent}-{seed}", (*pendulum, *_OWN[agent], _SMALL), 10_000)
         for agent, seed in product(_AGENTS, _SEEDS)
     ]
     found += [

@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from storage.errors import DiskFullError, SegmentLockedError
+from storage.errors import CorruptStoreError, DiskFullError, SegmentLockedError
 from storage.file_lock import FileLock, LockHeldError, held_here, read_owner
 from storage.layout import StorePaths, segment_id
 
@@ -40,7 +40,10 @@ def is_vouched(path: Path) -> bool:
 
     They were written since it started, or brought to the disk, or found there.
     """
-    return held_here(path) or _vouches(*read_owner(path))
+    try:
+        return held_here(path) or _vouches(*read_owner(path))
+    except CorruptStoreError:  # no regular file: nobody can have written there
+        return False
 
 
 def next_segment(paths: StorePaths) -> int:

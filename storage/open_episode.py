@@ -9,7 +9,7 @@ from pathlib import Path
 
 from storage.atomic import disk_full_as_error
 from storage.checksum import crc32c
-from storage.containment import open_regular, read_regular
+from storage.containment import open_regular
 
 __all__ = ["OpenEpisodeNote", "create_note", "read_note", "write_note"]
 
@@ -52,7 +52,8 @@ def write_note(path: Path, note: OpenEpisodeNote) -> None:
 def read_note(path: Path) -> OpenEpisodeNote | None:
     """The note, or None when there is no whole one."""
     try:
-        data = read_regular(path)
+        with open(path, "rb", opener=open_regular) as file:
+            data = file.read(_SIZE + 1)
     except FileNotFoundError:
         return None
     if len(data) != _SIZE or int.from_bytes(data[-4:], "little") != crc32c(data[:-4]):

@@ -15,6 +15,7 @@ from storage.commit_log import CommitLog
 from storage.errors import CheckpointError
 from storage.layout import INNER_ROWS, RowKind, align_up, segment_name
 from storage.lock import SegmentLock
+from storage.open_episode import create_note
 from storage.overlay import OVERLAY_COLUMNS
 from storage.overlay_checksums import forget_checksums
 from storage.position import LanePosition, OpenPosition, SegmentPosition, StorePosition
@@ -26,7 +27,7 @@ from storage.trust import failing_episodes
 if TYPE_CHECKING:
     from storage.store import Store
 
-__all__ = ["rewind"]
+__all__ = ["rewind", "save_rows"]
 
 
 def rewind(store: Store, position: StorePosition, run: str) -> None:
@@ -139,11 +140,12 @@ def _cut_segment(store: Store, segment: int, sequence: int, lane: LanePosition |
         written = np.flatnonzero(writer.arrays["kind"][keep : writer.allocated])
         end = min(keep + int(written[-1]) + 2, writer.allocated) if len(written) else keep
         if (tail or len(written)) and not _only_closed(log, sequence, opened):
-            _save(store, writer, tail, keep, end)
+            save_rows(store, writer, tail, keep, end)
         if tail:
             kept = log.path.read_bytes()[: log.byte_at(sequence)]
             write_atomic(log.path, kept, store.paths.staging, sync=True)
         # What follows is done again after a kill, whatever was done of it before.
+        create_note(store.paths.open_episode(segment))  # it may be of an episode that is no more
         _reset_rows(writer, opened, keep, end)
         _reset_overlays(store, segment, keep)
         writer.reopen_log()
@@ -174,8 +176,8 @@ def _only_closed(log: CommitLog, sequence: int, opened: OpenPosition | None) -> 
     return bool((last["sequence"] == sequence).all() and begins.all() and steps.all())
 
 
-def _save(store: Store, writer: SegmentWriter, tail: bytes, first: int, end: int) -> None:
-    """Copy rows [first, end) and the log's tail to a new folder below orphans/."""
+def save_rows(store: Store, writer: SegmentWriter, tail: bytes, first: int, end: int) -> Path:
+    """Copy rows [first, end) and the log's tail to a new folder below orphans/, which is given."""
     folder = _orphanage(store, writer.id)
     with disk_full_as_error(folder, len(tail)):
         for name, array in writer.arrays.items():
@@ -183,6 +185,7 @@ def _save(store: Store, writer: SegmentWriter, tail: bytes, first: int, end: int
         (folder / "log.tail").write_bytes(tail)
         note = {"segment": writer.id, "first_row": first, "end_row": end, "time": time.time_ns()}
         (folder / "orphan.json").write_text(json.dumps(note, indent=2))
+    return folder
 
 
 def _reset_rows(writer: SegmentWriter, opened: OpenPosition | None, keep: int, end: int) -> None:

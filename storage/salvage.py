@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 from contextlib import suppress
 from dataclasses import dataclass
@@ -10,15 +11,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from storage.episode_table import EpisodeRecord
+from storage.commit_log import CommitLog
+from storage.episode_table import EpisodeRecord, write_episode_table
 from storage.errors import SegmentLockedError
 from storage.lane import Lane
 from storage.layout import Ending, RowKind, segment_id
 from storage.lock import SegmentLock
 from storage.log_header import is_blank
-from storage.open_episode import OpenEpisodeNote, read_note
+from storage.lost_records import found_note, lacks_records, leaves_alone, written_end
+from storage.open_episode import OpenEpisodeNote, create_note
+from storage.orphans import save_rows
 from storage.problems import has_no_rows
 from storage.retention import finish_drops, is_dropped
+from storage.segment import SegmentInfo, header_of
+from storage.segment_files import publish_arrays
 from storage.segment_writer import SegmentWriter
 from storage.trust import questionable
 
@@ -53,7 +59,7 @@ def salvage(store: Store) -> SalvageReport:
     torn = 0
     _vouch_sealed(store)
     for info in store.segments:
-        if info.sealed:
+        if info.sealed or leaves_alone(store, info.id):
             continue
         try:
             segment = SegmentWriter.open(store.paths, store.schema, info.id)
@@ -65,6 +71,7 @@ def salvage(store: Store) -> SalvageReport:
         record = _salvage_segment(store, segment)
         if record is not None:
             episodes.append(record)
+    _derive_tables(store)
     finish_drops(store.paths)
     _clear_staging(store)
     _clear_unborn(store)
@@ -88,19 +95,67 @@ def _examine(store: Store, segment: SegmentWriter) -> None:
     """Settle what the machine took with it of a segment that was open when it went down.
 
     Nothing vouches for the rows of its open episode, so they become rows that were never written.
+    So do those of episodes whose records were lost, after a copy of them was set aside. The same
+    goes for a copy of a store, of which nobody knows whether it was written meanwhile.
     """
+    kinds = segment.arrays["kind"][segment.rows : segment.allocated]
     steps = _open_steps(segment)
-    if steps:
-        segment.arrays["kind"][segment.rows : segment.allocated] = RowKind.NEVER_WRITTEN
+    note = found_note(store.paths, segment.id)
+    if lacks_records(segment.rows, note, kinds):
+        _set_rows_aside(store, segment, written_end(segment.rows, kinds))
+    elif steps:
+        kinds[:] = RowKind.NEVER_WRITTEN
         _logger.warning(
-            "%s: %d steps of an episode that was open when the machine went down are not kept, for "
-            "nothing tells whether they are whole (segment %06d)",
+            "%s: %d steps of an open episode are not kept, for nothing tells whether they are "
+            "whole in a copy, or after the machine went down (segment %06d). In the original of a "
+            "copy, the next writer keeps them",
             store.path,
             steps,
             segment.id,
         )
     if segment.id not in store.lost_episodes:
         segment.vouch()
+
+
+def _set_rows_aside(store: Store, segment: SegmentWriter, end: int) -> None:
+    """Move the rows of episodes whose records are gone to orphans/, and have the note forget."""
+    if end > segment.rows:
+        folder = save_rows(store, segment, b"", segment.rows, end)
+        segment.arrays["kind"][segment.rows : segment.allocated] = RowKind.NEVER_WRITTEN
+        _logger.warning(
+            "%s: %d rows of episodes whose records are not in the log, as in a copy, or after the "
+            "machine went down, are set aside in %s (segment %06d)",
+            store.path,
+            end - segment.rows,
+            folder.relative_to(store.path),
+            segment.id,
+        )
+    create_note(store.paths.open_episode(segment.id))
+
+
+def _derive_tables(store: Store) -> None:
+    """Publish again whatever has episodes and no table: it was lost, or its writer was killed."""
+    there = set(os.listdir(store.paths.episodes))
+    for info in store.segments:
+        if not info.episodes or store.paths.episode_table(info.id).name in there:
+            continue
+        with suppress(SegmentLockedError, FileNotFoundError):
+            _publish(store, info)
+
+
+def _publish(store: Store, info: SegmentInfo) -> None:
+    paths = store.paths
+    trusted = not paths.lock(info.id).exists()  # a lock file that vouches for nothing says less
+    lock = None if trusted and info.sealed else SegmentLock.acquire(paths, info.id)
+    try:
+        log = CommitLog(paths.log(info.id))
+        columns, folder = store.schema.columns, paths.segment(info.id)
+        table = paths.episode_table(info.id)
+        write_episode_table(table, header_of(log), log.records, paths.staging)
+        publish_arrays(folder, columns, log.rows, info.capacity, paths.staging)
+    finally:
+        if lock is not None:
+            lock.release()
 
 
 def _salvage_segment(store: Store, segment: SegmentWriter) -> EpisodeRecord | None:
@@ -132,7 +187,7 @@ def _open_steps(segment: SegmentWriter) -> int:
 
 def _commit_open(store: Store, segment: SegmentWriter, steps: int) -> EpisodeRecord:
     start = segment.rows
-    note = read_note(store.paths.open_episode(segment.id))
+    note = found_note(store.paths, segment.id)
     if note is None or note.start != start:
         note = OpenEpisodeNote(start, None, -1, 0)
     lane = Lane(segment.lane, store.schema)

@@ -303,9 +303,10 @@ class SegmentWriter:
         if self._published_at and now - self._published_at < interval:
             return
         staging = self.paths.staging
-        publish_arrays(self._folder, self.schema.columns, self.rows, self.capacity, staging)
+        # The table first: where rows are shown and there is none, it was lost.
         table = self.paths.episode_table(self.id)
         write_episode_table(table, header_of(self._log), self._log.records, staging)
+        publish_arrays(self._folder, self.schema.columns, self.rows, self.capacity, staging)
         self._published_at = now
         self._published_rows = self.rows
 

@@ -11,7 +11,15 @@ from storage.layout import segment_name
 __all__ = ["Action", "ActionKind", "RepairReport"]
 
 ActionKind = Literal[
-    "correct-log", "void", "set-aside", "cut-tail", "derive", "restore-root", "drop-overlay"
+    "correct-log",
+    "void",
+    "set-aside",
+    "keep-rows",
+    "cut-tail",
+    "derive",
+    "restore-root",
+    "drop-overlay",
+    "clear-lock",
 ]
 
 

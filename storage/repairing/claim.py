@@ -13,15 +13,16 @@ from storage.overlay_lock import OverlayLock
 from storage.repairing.plan import SegmentPlan
 from storage.verification.regular_files import judging
 
-__all__ = ["only_repair", "segments_held"]
+__all__ = ["REPAIR_LOCK", "only_repair", "segments_held"]
 
-_NAME = "repair.lock"
+REPAIR_LOCK = "locks/repair.lock"
+"""Relative to the store."""
 
 
 @contextmanager
 def only_repair(paths: StorePaths) -> Iterator[None]:
     """Be the one repair of a store; SegmentLockedError where another is at work."""
-    path = paths.locks / _NAME
+    path = paths.root / REPAIR_LOCK
     try:
         with judging(path), _room_for_a_lock(paths):
             lock = FileLock(path)

@@ -19,6 +19,7 @@ _FILES = frozenset({"missing-column", "short-column", "unreadable-column"})
 _DERIVED = frozenset(
     {"shard-index", "group-metadata", "array-metadata", "episode-table", "open-note", "void-rows"}
 )
+_LOST = frozenset({"lost-records"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,10 @@ class SegmentPlan:
     why: tuple[str, ...] = field(default=(), compare=False)
     episodes: int | None = None
     """Episodes that the segment has; None where nobody knows."""
+    lost_rows: tuple[int, int] | None = None
+    """Rows [first, end) behind the log's whose records it has no more; they are set aside."""
+    lost_episodes: int = 0
+    """Whole episodes among them."""
 
     @property
     def rewrites_log(self) -> bool:
@@ -66,6 +71,10 @@ class SegmentPlan:
         if self.damaged or self.kinds & {"log-record", "log-order"}:
             ordinals, what = tuple(sorted(self.damaged)), self._void_words()
             told.append(Action("void", self.segment, what, ordinals, episodes=len(ordinals)))
+        if self.lost_rows is not None:
+            first, end = self.lost_rows
+            what = f"set rows {first:,} to {end:,} aside, of {self._lost_words()} without a record"
+            told.append(Action("keep-rows", self.segment, what, episodes=self.lost_episodes))
         if "torn-tail" in self.kinds:
             told.append(Action("cut-tail", self.segment, "cut the unfinished record off its log"))
         if "log-too-long" in self.kinds:
@@ -82,6 +91,10 @@ class SegmentPlan:
             what = f"move what overlay {name} has of it to quarantine/"
             told.append(Action("drop-overlay", self.segment, what))
         return told
+
+    def _lost_words(self) -> str:
+        count = self.lost_episodes
+        return f"{count:,} whole episode{'s' * (count != 1)}"
 
     def _episode_words(self) -> str:
         if self.episodes is None:
@@ -125,7 +138,7 @@ def plan_segment(
     )
     if kinds & _HOPELESS or _is_spent(check, damaged, kinds):
         return SegmentPlan(check.segment, True, damaged, why=why, episodes=check.episodes)
-    handled = kinds & (_LOG | _FILES | _DERIVED)
+    handled = kinds & (_LOG | _FILES | _DERIVED | _LOST)
     overlays = _overlays(found)
     if not (damaged or handled or overlays or corrected is not None):
         return None
@@ -140,12 +153,15 @@ def plan_segment(
         corrected=corrected,
         why=why,
         episodes=check.episodes,
+        lost_rows=next((each.rows for each in found if each.kind in _LOST), None),
+        lost_episodes=check.lost_episodes,
     )
 
 
 def _is_spent(check: SegmentCheck, damaged: frozenset[int], kinds: set[str]) -> bool:
     """Whether no good episode is left, nor one that the next writer could salvage."""
-    return bool(damaged) and len(damaged) == check.episodes and "open-episode" not in kinds
+    left = kinds & {"open-episode", "lost-records"}
+    return bool(damaged) and len(damaged) == check.episodes and not left
 
 
 def _overlays(found: Iterable[Finding]) -> tuple[str, ...]:

@@ -79,6 +79,16 @@ class Quarantine:
                 return folder
         return self._place(self._stage([], why, "moved"))
 
+    def move(self, sources: Mapping[str, Path], why: list[str]) -> Path:
+        """Move what is there into a folder, by names; gives the folder."""
+        there = {name: source for name, source in sources.items() if os.path.lexists(source)}
+        folder = self.folder_for_moves(list(there), why)
+        for name, source in there.items():
+            source.rename(folder / name)
+            sync_path(folder)
+            sync_path(source.parent)
+        return folder
+
     def _notes(self) -> Iterator[tuple[Path, dict[str, Any]]]:
         for name in names_in(self._paths.quarantine):
             folder = self._paths.quarantine / name

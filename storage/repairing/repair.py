@@ -9,11 +9,11 @@ from pathlib import Path
 
 from storage.errors import CorruptStoreError, NotReadableError
 from storage.repairing.actions import Action, RepairReport
-from storage.repairing.claim import only_repair, segments_held
+from storage.repairing.claim import REPAIR_LOCK, only_repair, segments_held
 from storage.repairing.plan import SegmentPlan
 from storage.repairing.planning import Progress, plan_segments
 from storage.repairing.segment_repair import mend_segment, move_overlays, set_segment_aside
-from storage.repairing.store_repair import StorePlan, mend_store, plan_store
+from storage.repairing.store_repair import StorePlan, clear_locks, mend_store, plan_store
 from storage.repairing.writable import require_writable
 from storage.verification.findings import NOT_READABLE, Finding
 from storage.verification.inventory import hidden_folders, segments_of
@@ -65,14 +65,20 @@ class _Repair:
         """Look, and unless nothing is to be done, look again under locks and do it."""
         facts, store_plan = self._examine()
         plans = self._plan(facts, segments_of(facts.paths), progress)
-        if dry_run or not (plans or store_plan.documents):
+        if dry_run or not (plans or store_plan):
             self._tell(store_plan, plans)
         else:
             require_writable(facts.paths, plans)
+            self._clear(facts, [name for name in store_plan.locks if name == REPAIR_LOCK])
             with only_repair(facts.paths):
+                self._actions += [each for each in store_plan.actions() if _is_lock(each)]
+                self._clear(facts, [name for name in store_plan.locks if name != REPAIR_LOCK])
                 self._carry_out(facts, plans)
         kept = tuple(dict.fromkeys(self._kept))
         return RepairReport(self._root, tuple(self._actions), dry_run, kept)
+
+    def _clear(self, facts: StoreFacts, locks: list[str]) -> None:
+        self._kept += clear_locks(facts.paths, locks)
 
     def _examine(self) -> tuple[StoreFacts, StorePlan]:
         """The root metadata and all that belongs to no segment, and what to do about it."""
@@ -135,6 +141,10 @@ class _Repair:
                     if folder is not None:
                         self._kept.append(folder.relative_to(self._root).as_posix())
         return store_plan, plans
+
+
+def _is_lock(action: Action) -> bool:
+    return action.kind == "clear-lock"
 
 
 def _within(plan: SegmentPlan, overlays: frozenset[str]) -> SegmentPlan:

@@ -68,14 +68,7 @@ def _overlays(facts: StoreFacts) -> list[Path]:
 
 
 def _move(facts: StoreFacts, plan: SegmentPlan, sources: dict[str, Path]) -> Path:
-    there = {name: source for name, source in sources.items() if os.path.lexists(source)}
-    quarantine = Quarantine(facts.paths, plan.segment)
-    folder = quarantine.folder_for_moves(list(there), list(plan.why))
-    for name, source in there.items():
-        source.rename(folder / name)
-        sync_path(folder)
-        sync_path(source.parent)
-    return folder
+    return Quarantine(facts.paths, plan.segment).move(sources, list(plan.why))
 
 
 def mend_segment(facts: StoreFacts, plan: SegmentPlan) -> Path | None:
@@ -119,7 +112,9 @@ class _Mending:
             spans += [
                 (int(each["start"]), int(each["start"] + each["length"]) + 1) for each in voids
             ]
-        return sorted(spans)
+        if self._plan.lost_rows is not None:
+            spans.append(self._plan.lost_rows)
+        return sorted(span for span in spans if span[0] < span[1])
 
     def _parts(self) -> dict[str, Kept]:
         """Everything that will change, by a key that tells it from anything else."""
@@ -133,6 +128,8 @@ class _Mending:
                 self._add(parts, name, "head", _head(path, self._log.header.capacity))
             else:
                 self._add_file(parts, path)
+        if self._plan.lost_rows is not None:  # the note tells the last one's seed
+            self._add_file(parts, self._paths.open_episode(self._plan.segment))
         for first, end in self._spans:
             rows = {name: RowBytes(file, first, end) for name, file in self._files.items()}
             sum_ = 0
@@ -166,8 +163,9 @@ class _Mending:
     def _clear(self, path: Path, expected: Callable[[int], bool]) -> None:
         """Move what is no file, or no folder, from where one belongs."""
         if os.path.lexists(path) and not expected(path.lstat().st_mode):
-            name = path.relative_to(self._folder).as_posix().replace("/", ".")
-            _move(self._facts, self._plan, {name: path})
+            inside = path.is_relative_to(self._folder)
+            name = path.relative_to(self._folder if inside else self._paths.root)
+            _move(self._facts, self._plan, {name.as_posix().replace("/", "."): path})
 
     def _unwrite(self) -> None:
         """Mark rows that go as never written."""
@@ -191,12 +189,16 @@ class _Mending:
         log = CommitLog(paths.log(plan.segment))
         if plan.rewrites_log or plan.kinds & _PUBLISHED:
             columns, capacity = self._facts.schema.columns, self._log.header.capacity
+            for folder in (self._folder, *(file.path.parent for file in self._files.values())):
+                self._clear(folder / "zarr.json", stat.S_ISREG)
             publish_arrays(self._folder, columns, log.rows, capacity, paths.staging)
         if plan.rewrites_log or "episode-table" in plan.kinds:
             table = paths.episode_table(plan.segment)
+            self._clear(table, stat.S_ISREG)
             write_episode_table(table, header_of(log), log.records, paths.staging)
-        if "open-note" in plan.kinds:
+        if plan.kinds & {"open-note", "lost-records"}:
             note = paths.open_episode(plan.segment)
+            self._clear(note, stat.S_ISREG)
             note.unlink(missing_ok=True)  # perhaps quarantine has the same file by another name
             create_note(note)
 

@@ -65,6 +65,10 @@ FAULT_KINDS: Final[dict[str, FaultKind]] = {
         "restore the log from a copy, or let `sharpwave repair` cut it; the long one goes to "
         "quarantine/"
     ),
+    "lost-records": _error(
+        "restore the log from a copy, or let `sharpwave repair` set the rows of these episodes "
+        "aside; until then nobody writes into the segment"
+    ),
     "torn-tail": _warning("nothing to do: the next writer cuts it, and so does `sharpwave repair`"),
     "log-without-segment": _error(
         "restore the folder from a copy, or let `sharpwave repair` move the log to quarantine/"
@@ -98,7 +102,8 @@ FAULT_KINDS: Final[dict[str, FaultKind]] = {
     "group-metadata": _error(_AGAIN),
     "array-metadata": _error(_AGAIN),
     "episode-table": _error(_AGAIN),
-    "open-note": _warning(_REPAIR + "sets it aside; a salvage then does not know the seed"),
+    "open-note": _warning(_REPAIR + "makes a blank one; a salvage then does not know the seed"),
+    "lock-file": _error(_REPAIR + "moves it to quarantine/; until then nobody can write there"),
     # caches
     "overlay-metadata": _warning(_AGAIN),
     "overlay-segment": _warning(
@@ -107,6 +112,10 @@ FAULT_KINDS: Final[dict[str, FaultKind]] = {
     # what lies about
     "open-episode": _note("the next writer salvages it as truncated"),
     "live-writer": _note("nothing to do: what it is writing now is left alone"),
+    "overlay-unchecked": _note(
+        "nothing to do: a view that lives or was killed leaves none, and the next one that is "
+        "closed records it"
+    ),
     "voided": _note("their old bytes are in quarantine/"),
     "staging": _note("a writer that died left it; the next writer of the store removes segments"),
     "orphans": _note("a rewind took it out; delete it when nobody needs it"),

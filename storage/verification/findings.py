@@ -99,6 +99,8 @@ class SegmentCheck:
     bytes_read: int = 0
     live: bool = False
     """Whether a writer had it open."""
+    lost_episodes: int = 0
+    """Whole episodes behind those that the log has records of."""
 
     @property
     def damaged(self) -> bool:

@@ -6,12 +6,13 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from storage.containment import kind_of
 from storage.layout import StorePaths, segment_id
 from storage.verification.findings import Finding, finding, hidden_finding
 from storage.verification.live_writers import has_live_writer
 from storage.verification.regular_files import CannotJudgeError, names_in
 
-__all__ = ["half_dropped", "hidden_folders", "segments_of", "strays"]
+__all__ = ["half_dropped", "hidden_folders", "misplaced_locks", "segments_of", "strays"]
 
 _HALF_WRITTEN = re.compile(r".*\.(\d+)\.\d+")
 """A small file before it is renamed into place: name, process id, serial number."""
@@ -53,12 +54,29 @@ def strays(paths: StorePaths) -> Iterator[Finding]:
     yield from _unknown(paths.locks, paths, _names_lock)
     yield from _unknown(paths.overlays, paths, lambda name: Path(name).suffix in _OVERLAY_PARTS)
     yield from _staged(paths)
+    for lock in misplaced_locks(paths):
+        what = f"it is {kind_of(lock.lstat().st_mode)}, where a lock file belongs"
+        yield finding("lock-file", _relative(lock, paths), what, segment=_segment_in(lock))
     for kind, folder in (("orphans", paths.orphans), ("quarantine", paths.quarantine)):
         for entry in _entries(folder):
             yield finding(kind, _relative(entry, paths), "kept aside", segment=_segment_in(entry))
     for damaged in _entries(paths.overlays):
         for entry in _entries(damaged) if damaged.suffix == ".damaged" else ():
             yield finding("quarantine", _relative(entry, paths), "set aside by a view")
+
+
+def misplaced_locks(paths: StorePaths) -> list[Path]:
+    """What bears the name of a lock file and is no regular file, so that nobody can lock it."""
+    named = [each for each in _entries(paths.locks) if _names_lock(each.name)]
+    named += [each for each in _entries(paths.overlays) if each.suffix == ".lock"]
+    return [each for each in named if _is_misplaced(each)]
+
+
+def _is_misplaced(path: Path) -> bool:
+    try:
+        return kind_of(path.lstat().st_mode) is not None
+    except OSError:  # gone meanwhile
+        return False
 
 
 def _entries(folder: Path) -> list[Path]:

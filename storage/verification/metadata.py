@@ -12,25 +12,27 @@ from storage.schema import Column
 from storage.verification.regular_files import read_file
 from storage.zarr_metadata import array_json, group_json
 
-__all__ = ["Documents", "judge", "read_documents"]
+__all__ = ["Documents", "judge", "read_documents", "shown_rows"]
 
 
 class Documents(NamedTuple):
-    """The metadata files of one segment as they were; None where a file is not there."""
+    """The metadata files of one segment as they were; words where a file cannot be read."""
 
-    group: bytes | None
-    arrays: dict[str, bytes | None]
+    group: bytes | str
+    arrays: dict[str, bytes | str]
 
 
 _LARGEST_ARRAY = 2**20
 """Bytes that no column's document has more of."""
 
 
-def _read(path: Path, limit: int = LARGEST_METADATA) -> bytes | None:
+def _read(path: Path, limit: int = LARGEST_METADATA) -> bytes | str:
     try:
         return read_file(path, limit)
-    except OSError:
-        return None
+    except (FileNotFoundError, NotADirectoryError):
+        return "it is missing"
+    except OSError as error:
+        return f"it cannot be read: {error.strerror}"
 
 
 def read_documents(folder: Path, columns: tuple[Column, ...]) -> Documents:
@@ -68,15 +70,15 @@ def judge(
 
 
 def _fault(
-    text: bytes | None,
+    text: bytes | str,
     limit: int,
     ends: Collection[int] | None,
     made: Callable[[int], bytes],
     rows_in: Callable[[Any], Any],
 ) -> str:
     """What is wrong with a document; nothing where it is byte for byte what a writer makes."""
-    if text is None:
-        return "it is missing"
+    if isinstance(text, str):
+        return text
     try:
         rows = rows_in(json.loads(text))
     except (ValueError, LookupError, TypeError, StopIteration, RecursionError):
@@ -88,6 +90,15 @@ def _fault(
     if ends is not None and rows not in ends:
         return f"it shows {rows:,} rows, where no episode ends"
     return ""
+
+
+def shown_rows(documents: Documents) -> int:
+    """The rows that the group shows to foreign readers; 0 where it cannot be read."""
+    try:
+        rows = _group_rows(json.loads(documents.group))
+    except (ValueError, LookupError, TypeError, StopIteration, RecursionError):
+        return 0
+    return rows if type(rows) is int else 0
 
 
 def _array_rows(document: Any) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 
 from storage.checksum import crc32c, extend_crc32c
 from storage.column_file import ColumnFile
+from storage.file_lock import is_locked
 from storage.layout import segment_id
 from storage.overlay import OVERLAY_COLUMNS
 from storage.overlay_checksums import RowsChecksum, read_checksum
@@ -61,9 +62,11 @@ def _check_overlay(facts: StoreFacts, overlay: Path) -> Iterator[Finding]:
         yield finding("stray", _relative(overlay, facts), "no folder, which an overlay is")
         return
     try:
-        there: bytes | None = read_file(file)
-    except OSError:
-        there = None
+        there: bytes | str = read_file(file)
+    except FileNotFoundError:
+        there = "it is missing"
+    except OSError as error:
+        there = f"it cannot be read: {error.strerror}"
     if there != overlay_document(facts, overlay.stem):
         yield finding("overlay-metadata", _relative(file, facts), _what(there))
     for name in names_in(overlay):
@@ -74,9 +77,9 @@ def _check_overlay(facts: StoreFacts, overlay: Path) -> Iterator[Finding]:
             yield finding("stray", _relative(overlay / name, facts), "of no segment of the store")
 
 
-def _what(there: bytes | None) -> str:
-    if there is None:
-        return "it is missing"
+def _what(there: bytes | str) -> str:
+    if isinstance(there, str):
+        return there
     try:
         uuid = json.loads(there)["attributes"]["store_uuid"]
     except (ValueError, LookupError, TypeError, RecursionError):
@@ -113,7 +116,27 @@ def check_overlay_segment(
             if what:
                 path = _relative(file_.path, facts)
                 found.append(finding("overlay-segment", path, what, segment=segment))
+        found += _unchecked(facts, overlay, folder, segment)
     return found, taken
+
+
+def _unchecked(facts: StoreFacts, overlay: Path, folder: Path, segment: int) -> Iterator[Finding]:
+    """A note on columns that nothing could be compared with; none while a view writes them."""
+    names = [each.name for each in OVERLAY_COLUMNS]
+    lacking = [n for n in names if not os.path.lexists(folder / n / "checksum.json")]
+    if not lacking or _is_written(overlay):
+        return
+    shown = f"{len(lacking)} of {len(names)} columns" if len(lacking) > 1 else lacking[0]
+    what = f"no checksum.json, so that its rows were not compared ({shown})"
+    yield finding("overlay-unchecked", _relative(folder, facts), what, segment=segment)
+
+
+def _is_written(overlay: Path) -> bool:
+    """Whether a view has the overlay open for writing, or nobody can tell."""
+    try:
+        return is_locked(overlay.with_name(f"{overlay.stem}.lock"))
+    except OSError:
+        return True
 
 
 def _column_fault(file: ColumnFile) -> tuple[str, int]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from storage.column_file import ColumnFile
-from storage.layout import INNER_ROWS, RowKind, StorePaths
+from storage.layout import INNER_ROWS, StorePaths
 from storage.schema import Column
 from storage.verification.behaviour_rules import behaviour_rules
 from storage.verification.blocks import row_blocks
@@ -18,8 +18,8 @@ from storage.verification.findings import SegmentCheck, finding, hidden_finding
 from storage.verification.inventory import half_dropped
 from storage.verification.live_writers import has_live_writer
 from storage.verification.log_faults import read_log, record_faults
-from storage.verification.metadata import Documents, judge, read_documents
-from storage.verification.notes import note_fault
+from storage.verification.metadata import Documents, judge, read_documents, shown_rows
+from storage.verification.open_rows import look_behind
 from storage.verification.overlays import check_overlay_segment
 from storage.verification.raw_log import RawLog
 from storage.verification.regular_files import CannotJudgeError
@@ -83,6 +83,15 @@ def _may_be_held(paths: StorePaths, segment: int) -> bool:
         return has_live_writer(paths, segment)
     except CannotJudgeError:
         return True
+
+
+def _table_fault(table: bytes | str | None, documents: Documents, log: RawLog, live: bool) -> str:
+    """What is wrong with the episode table; it is there before the first row is shown."""
+    if isinstance(table, str):
+        return table
+    if table is not None:
+        return judge_table(table, log)
+    return "it is missing" if not live and shown_rows(documents) > 0 else ""
 
 
 class _Examination:
@@ -149,10 +158,9 @@ class _Examination:
                 )
             return check
         self._judge_documents(documents, log)
-        if table is not None:
-            fault = judge_table(table, log)
-            if fault:
-                self._add("episode-table", f"episodes/{self._name}.arrow", fault)
+        fault = _table_fault(table, documents, log, check.live)
+        if fault:
+            self._add("episode-table", f"episodes/{self._name}.arrow", fault)
         for place, column in enumerate(self._columns):
             try:
                 self._judge_column(column, places, places.records["column_crc"][:, place], log)
@@ -264,31 +272,25 @@ class _Examination:
 
     def _judge_open(self, log: RawLog) -> None:
         """What a writer left that is gone: an open episode, and the note about it."""
-        if self._check.live:
+        check = self._check
+        if check.live:
             return
-        fault = note_fault(self._paths.open_episode(self._check.segment))
-        if fault:
-            self._add("open-note", f"log/{self._name}.open", fault)
-        steps = self._open_steps(log)
-        if steps and not log.sealed:
-            self._add(
-                "open-episode", f"steps.zarr/{self._name}", f"{steps:,} steps are not committed"
+        behind = look_behind(self._facts, check.segment, self._folder, log)
+        if behind.note_fault:
+            self._add("open-note", f"log/{self._name}.open", behind.note_fault)
+        if behind.lost:
+            check.lost_episodes = behind.lost_episodes
+            found = finding(
+                "lost-records",
+                f"log/{self._name}.log",
+                f"it lacks the records of episodes that were committed: {behind.lost}",
+                segment=check.segment,
+                rows=(log.rows, behind.end),
             )
-
-    def _open_steps(self, log: RawLog) -> int:
-        column = self._facts.schema.column("kind")
-        file = ColumnFile(self._folder / "kind", column, log.header.capacity)
-        steps = 0
-        try:
-            for block in row_blocks(file.path, column, file.capacity, log.header.capacity):
-                behind = block.rows[max(0, log.rows - block.first) :]
-                others = np.flatnonzero(behind != RowKind.STEP)
-                steps += int(others[0]) if len(others) else len(behind)
-                if len(others):
-                    break
-        except OSError:
-            pass
-        return steps
+            check.findings.append(found)
+        elif behind.steps and not log.sealed:
+            what = f"{behind.steps:,} steps are not committed"
+            self._add("open-episode", f"steps.zarr/{self._name}", what)
 
     def _judge_limit(self, places: RowPlaces) -> None:
         limit = self._facts.spec.max_episode_steps

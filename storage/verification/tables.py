@@ -24,8 +24,8 @@ _EPISODE = 256
 """Bytes that one episode takes in a table, without the name of its run: far more than it has."""
 
 
-def read_table(paths: StorePaths, segment: int) -> bytes | None:
-    """The file's bytes, read before the log; None where there is none.
+def read_table(paths: StorePaths, segment: int) -> bytes | str | None:
+    """The file's bytes, read before the log; None where there is none, words where it is none.
 
     No more than the segment's episodes can take, which its log's header tells. Raises
     CannotJudgeError.
@@ -35,7 +35,7 @@ def read_table(paths: StorePaths, segment: int) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        return (error.strerror or "unreadable").encode()
+        return f"it cannot be read: {error.strerror}"
 
 
 def _largest(log: Path) -> int:

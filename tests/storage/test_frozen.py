@@ -159,7 +159,7 @@ def test_the_open_note_is_read_and_the_store_written_on(tmp_path: Path, caplog) 
         first = life.observation(8, 0)
         writer.begin(0, first, seed=8, info=life.info(8, 0))
         writer.step(0, **life.step(8, 0, "terminated"))
-    assert f"{steps} steps of an episode that was open when the machine went down" in caplog.text
+    assert f"{steps} steps of an open episode are not kept" in caplog.text
     assert (store.n_episodes, store.n_steps) == (6, 20)
     with store.replay(window=64, scheme="per", overlay="learnt") as view:
         assert view.n_steps == 20

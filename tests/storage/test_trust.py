@@ -92,7 +92,7 @@ def test_an_episode_open_at_the_reboot_is_not_salvaged(tmp_path: Path, caplog) -
     with caplog.at_level(logging.WARNING):
         report = salvage(storage.open(tmp_path / "store", mode="r+"))
     assert report.episodes == ()
-    assert "1 steps of an episode that was open" in caplog.text
+    assert "1 steps of an open episode are not kept" in caplog.text
     assert salvage(storage.open(tmp_path / "store", mode="r+")).episodes == ()
     assert storage.open(tmp_path / "store").n_episodes == 1
 

@@ -34,6 +34,7 @@ NAMES: Final = (
     "recording",
     "buffers",
     "frames",
+    "peer_loops",
 )
 CURVES: Final = ("update_curve", "window_curve", "lane_curve")
 """Cost curves: measured by default in a whole run only."""

@@ -162,8 +162,9 @@ def _check_rows(store: Store, log: CommitLog, sequence: int) -> None:
     if lost:
         raise CheckpointError(
             f"episode {lost[0]} of {log.path}, which the position counts, fails its checksums: its "
-            "rows did not reach the disk before the machine went down. Set it aside by `sharpwave "
-            f"repair {store.path}`, and go on from an older checkpoint"
+            "rows were changed, or did not reach the disk before the machine went down, or a copy "
+            f"of it was made. Set it aside by `sharpwave repair {store.path}`, and go on from an "
+            "older checkpoint"
         )
 
 

@@ -101,9 +101,9 @@ class StoreLogs:
         for segment, lost in distrust(self._paths, self._schema, logs).items():
             self.lost_episodes[segment] = lost
             _logger.warning(
-                "%s: %d episodes of segment %06d did not reach the disk before the machine went "
-                "down, or were changed since: their checksums differ. They are not shown; "
-                "`sharpwave repair` sets them aside",
+                "%s: %d episodes of segment %06d are not shown, for their checksums differ: their "
+                "rows were changed, or did not reach the disk before the machine went down, or a "
+                "copy of it was made. `sharpwave repair` sets them aside",
                 self._paths.root,
                 lost,
                 segment,

@@ -156,7 +156,7 @@ def test_no_room_to_publish_loses_nothing(small_disk: Path) -> None:
     play(writer, 0, 0)
     second = play(writer, 0, 1)
     filler = fill(small_disk)
-    with pytest.raises(DiskFullError, match=r"zarr\.json"):
+    with pytest.raises(DiskFullError, match=r"000000\.arrow"):
         writer.publish()
     writer.close()  # which gives back what was allocated ahead, and then has room
     assert store.n_episodes == 2

@@ -52,7 +52,8 @@ def test_lost_rows_are_hidden_after_a_reboot_and_only_then(path: Path, caplog) -
     reboot(path)
     with caplog.at_level(logging.WARNING):
         reader = storage.open(path)
-    assert "1 episodes of segment 000000 did not reach the disk" in caplog.text
+    assert "1 episodes of segment 000000 are not shown, for their checksums differ" in caplog.text
+    assert "did not reach the disk before the machine went down, or a copy" in caplog.text
     assert reader.lost_episodes == {0: 1}
     assert reader.n_episodes == 3
     assert reader.n_steps == int(records["length"][:3].sum())
@@ -174,3 +175,18 @@ def test_open_rows_that_changed_are_refused(tmp_path: Path) -> None:
     lose(store, 0, "observation", 1, 2)
     with pytest.raises(CheckpointError, match="the 1 rows of the open episode in segment 0"):
         store.writer(run="run", continue_from=position)
+
+
+def test_going_on_in_a_copy_with_a_changed_byte_blames_no_machine(tmp_path: Path) -> None:
+    """Nobody knows which it was: all that it may have been is named."""
+    store = storage.create(tmp_path / "store", tiny_spec())
+    with store.writer(run="r") as writer:
+        for episode in range(3):
+            play(writer, 0, episode)
+        position = writer.position()
+    shutil.copytree(tmp_path / "store", tmp_path / "copy")
+    copy = storage.open(tmp_path / "copy", mode="r+")
+    lose(copy, 0, "reward", 0, 1)
+    told = r"rows were changed, or did not reach the disk before the machine went down, or a copy"
+    with pytest.raises(CheckpointError, match=told):
+        storage.rewind(storage.open(tmp_path / "copy", mode="r+"), position, "r")

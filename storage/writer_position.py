@@ -113,7 +113,7 @@ def _restore_lane(
             raise CheckpointError(
                 f"the {kept.open.steps:,} rows of the open episode in segment {kept.segment} of "
                 f"{paths.root} are not those that the position names: they were changed, or lost "
-                "when the machine went down, or a copy was made. Go on from an older checkpoint, or "
-                "start a new run"
+                "when the machine went down, or a copy was made. Go on from an older checkpoint, "
+                "or start a new run"
             )
     segment.take_up()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import yaml
 
 from pipeline.train import read_config
+from tests.training.tiny import rows, run
 from training.agents.dqn.config import DqnConfig
 from training.config_file import to_mapping
 from training.refer import ReferSettings
@@ -51,3 +53,12 @@ def test_a_laptops_settings_come_behind_those_of_an_experiment():
 def test_rule_1_goes_with_the_default_policy_and_rule_2_with_the_softmax():
     assert agent("dqn", "refer1").refer == ReferSettings(rule_2=False, annealing=0.0)
     assert agent("cartpole", "refer1").refer.rule_1
+
+
+@pytest.mark.soak
+def test_cartpole_is_balanced_within_its_steps(tmp_path):
+    run_config = read_config([CONFIGS / "cartpole.yaml"])
+    run(run_config, tmp_path)
+    greedy = [float(row["evaluation_return"] or 0) for row in rows(tmp_path)]
+    assert run_config.loop.steps == 100_000
+    assert max(greedy) >= 475

@@ -22,11 +22,18 @@ __all__ = ["SyncRecord"]
 
 
 class SyncRecord:
-    """Files and folders are known by their inodes, so that renames lose nothing."""
+    """What is synced in ``place``; files and folders are known by inodes: renames lose nothing.
 
-    def __init__(self, patch: pytest.MonkeyPatch, after_sync: Callable[[], object]) -> None:
+    Syncs elsewhere are not looked at, for inodes that become free there may come again here.
+    """
+
+    def __init__(
+        self, patch: pytest.MonkeyPatch, place: Path, after_sync: Callable[[], object]
+    ) -> None:
+        self._place = place.resolve()
         self._bytes: dict[int, bytearray] = {}
-        self._names: dict[int, dict[str, int]] = {}
+        self._names: dict[int, dict[str, tuple[int, bool]]] = {}
+        """Of each folder: its names, with their inodes and whether they are folders."""
         self._after = after_sync
         self.syncs = 0
         msync = storage.syncing.sync_pages
@@ -46,16 +53,21 @@ class SyncRecord:
 
     def _descriptor(self, descriptor: int) -> None:
         path, inode = Path(f"/proc/self/fd/{descriptor}"), os.fstat(descriptor).st_ino
+        if not path.resolve().is_relative_to(self._place):
+            return
         if path.is_dir():
+            self._bytes.pop(inode, None)
             self._names[inode] = {
-                each.name: each.stat(follow_symlinks=False).st_ino for each in os.scandir(path)
+                each.name: (each.inode(), each.is_dir(follow_symlinks=False))
+                for each in os.scandir(path)
             }
         else:
+            self._names.pop(inode, None)
             self._bytes[inode] = bytearray(path.read_bytes())
 
     def _pages(self, array: np.ndarray[Any, Any], folder: Path) -> None:
         """An msync brings whole pages, and the length of their file."""
-        if not array.nbytes:
+        if not array.nbytes or not folder.resolve().is_relative_to(self._place):
             return
         (file,) = folder.glob("c.0*")
         page = os.sysconf("SC_PAGE_SIZE")
@@ -71,13 +83,13 @@ class SyncRecord:
         """What a power cut now would leave of the folder ``root``."""
         parent = self._names.get(root.parent.stat().st_ino, {})
         if root.name in parent:
-            self._rebuild(parent[root.name], target)
+            self._rebuild(*parent[root.name], target)
 
-    def _rebuild(self, inode: int, target: Path) -> None:
-        if inode in self._names:
+    def _rebuild(self, inode: int, folder: bool, target: Path) -> None:
+        if folder:
             target.mkdir()
-            for name, each in self._names[inode].items():
-                self._rebuild(each, target / name)
+            for name, each in self._names.get(inode, {}).items():
+                self._rebuild(*each, target / name)
         else:
             target.write_bytes(self._bytes.get(inode, b""))
 

@@ -37,7 +37,8 @@ def test_whatever_sync_is_the_last_all_that_was_acknowledged_is_there(
             shutil.rmtree(rebuilt, ignore_errors=True)
             record.syncs = done.pop()
 
-    record = SyncRecord(monkeypatch, cut)
+    path.parent.mkdir()
+    record = SyncRecord(monkeypatch, path.parent, cut)
     store = storage.create(path, tiny_spec())
     waiting = []
     settings = {"row_budget": 60, "capacity": 256, "sync_episodes": 1 if group == 1 else 100}

@@ -177,7 +177,8 @@ def check_resumable(content: Mapping[str, Any], experience: str) -> str | None:
         content: Of a checkpoint that was read; one of weights alone is enough to act by.
         experience: Name of the class that the run learns from.
     """
-    lacking = [name for name in (*_NEEDED, experience) if name not in content]
+    lacking = [name for name in _NEEDED if name not in content]
+    lacking += [] if content.get(experience) else [experience]
     return f"it lacks {', '.join(lacking)}" if lacking else None
 
 

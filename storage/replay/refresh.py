@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["CHUNK_ROWS", "Evaluate", "RefreshChunk", "refresh_window"]
 
 CHUNK_ROWS = 8192
+"""At most; less of wide rows."""
+_CHUNK_BYTES = 2**24
 _FIELDS = ("observation", "action", "raw_action", "behaviour", "behaviour_kind")
 
 
@@ -54,7 +56,7 @@ def refresh_window(schema: Schema, window: Window, evaluate: Evaluate) -> None:
     fields = [field for field in _FIELDS if field in available or field in nested]
     plan = FieldPlan(schema, fields)
     buffers: dict[int, tuple[Batch, Integers, Integers]] = {}
-    for slots, rows, closing in _chunks(window):
+    for slots, rows, closing in _chunks(window, _chunk_rows(schema)):
         if rows.size not in buffers:
             batch, gathering = plan.buffers(rows.size, segments.column)
             stacks = plan.stack_plan(batch, segments.column)
@@ -65,12 +67,20 @@ def refresh_window(schema: Schema, window: Window, evaluate: Evaluate) -> None:
         _store(segments, slots, rows, closing, evaluate(RefreshChunk(batch, closing)))
 
 
-def _chunks(window: Window) -> Iterator[tuple[Integers, Integers, npt.NDArray[np.bool_]]]:
+def _chunk_rows(schema: Schema) -> int:
+    """Rows of a chunk, which as the network sees them take some 16 MiB at most."""
+    shown = schema.row_bytes * (schema.frame_stack or 1)
+    return max(1, min(CHUNK_ROWS, _CHUNK_BYTES // shown))
+
+
+def _chunks(
+    window: Window, size: int
+) -> Iterator[tuple[Integers, Integers, npt.NDArray[np.bool_]]]:
     slots, rows = window.rows()
     closing = np.zeros(rows.size, np.bool_)
     closing[np.cumsum(window.identities()[:, 3] + 1) - 1] = True
-    for first in range(0, rows.size, CHUNK_ROWS):
-        part = slice(first, first + CHUNK_ROWS)
+    for first in range(0, rows.size, size):
+        part = slice(first, first + size)
         yield slots[part], rows[part], closing[part]
 
 

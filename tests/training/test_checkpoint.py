@@ -171,6 +171,14 @@ def test_files_that_would_fill_the_memory_are_refused(folder, tmp_path):
         read_checkpoint(path)
 
 
+def test_an_emptied_state_of_the_experience_is_none_to_go_on_from(folder, tmp_path):
+    work = shutil.copytree(folder, tmp_path / "work")
+    path = work / "checkpoints/last.ckpt"
+    torch.save(read_checkpoint(path) | {"OnlineExperience": {}}, path)
+    _, error = _attempt(run, longer(CONFIG, 11), work, resume=True)
+    assert "last.ckpt: it lacks OnlineExperience" in error
+
+
 def _leaves(value, place=()):
     """Places of all values and containers below one."""
     if isinstance(value, dict):

@@ -53,6 +53,22 @@ def test_every_row_is_evaluated_once_in_order(filler, monkeypatch, chunk) -> Non
             assert got == target
 
 
+def test_wide_rows_come_in_smaller_chunks(filler, monkeypatch) -> None:
+    made = filler()
+    for _ in range(3):
+        made.episode(5)
+    view = made.view()
+    monkeypatch.setattr(refreshing, "_CHUNK_BYTES", 7 * view.store.schema.row_bytes + 1)
+    sizes = []
+
+    def evaluate(chunk):
+        sizes.append(len(chunk))
+        return np.zeros(len(chunk), np.float32), np.ones(len(chunk), np.float32)
+
+    view.refresh(evaluate, 5.0)
+    assert sizes == [7, 7, 4]
+
+
 def test_a_failing_evaluation_leaves_targets_that_agree(filler, monkeypatch) -> None:
     monkeypatch.setattr(refreshing, "CHUNK_ROWS", 4)
     made = filler()

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import storage
+from storage.errors import SchemaMismatchError
 from training.experience import Experience, check_store
 
 if TYPE_CHECKING:
@@ -32,6 +33,12 @@ class OfflineExperience(Experience):
         """Opens the view over the newest steps, and sets scales and targets of a new run."""
         path = Path(self.config.replay.store or "")
         self.store = self._resources.enter_context(storage.open(path))
+        if "behaviour" in agent.fields and not self.store.schema.behaviour_size:
+            raise SchemaMismatchError(
+                f"{path} keeps no behaviour of its steps (it was created with behaviour="
+                "'unknown'), which importance ratios need; collect steps with `sharpwave collect`, "
+                "or import them with the distribution that drew each action"
+            )
         self.run_dir.mkdir(parents=True, exist_ok=True)
         self.view = self._open_view(self.store, agent, overlay_root=self.run_dir)
         self._steps = agent.steps

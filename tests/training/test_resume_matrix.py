@@ -56,7 +56,7 @@ OFFLINE = [("uniform", "ReF-ER"), ("per", "ER"), ("pser-max", "ReF-ER"), ("pser-
 ROUNDS = 8
 
 
-class _Look(Callback):
+class Look(Callback):
     """What the live run would do next, seen when training ends."""
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
@@ -65,7 +65,7 @@ class _Look(Callback):
         self.tree = None if tree is None else [tree.total, tree.weights.copy()]
         batch = view.sample(16).copy()
         names = ("segment", "row", "next_value_target", "reward")
-        self.next_batch = [np.asarray(getattr(batch, name)) for name in names]
+        self.next_batch = [getattr(batch, name) for name in names if hasattr(batch, name)]
         self.weights = np.asarray(batch.sampling_weight)
         self.far = view.n_far
 
@@ -81,17 +81,17 @@ def _config(scheme: str, rules: str, engine: Any, forget: str, **more: Any) -> R
     return dataclasses.replace(config, loop=loop)
 
 
-def _fit(config: RunConfig, folder: Path, checkpoint: str = "", **options: Any) -> _Look:
+def fit(config: RunConfig, folder: Path, checkpoint: str = "", **options: Any) -> Look:
     module, data = build(config, folder)
     made = trainer(config, folder, **options)
-    look = _Look()
+    look = Look()
     made.callbacks.append(look)
     path = folder / "checkpoints" / checkpoint if checkpoint else None
     made.fit(module, data, ckpt_path=path, weights_only=True)
     return look
 
 
-def _state(folder: Path) -> dict[str, Any]:
+def state_of(folder: Path) -> dict[str, Any]:
     """Parameters, optimizer, counters, overlay columns, random indices: all that is not a name."""
     content = read_checkpoint(folder / "checkpoints/last.ckpt")
     agent = content["sharpwave"]
@@ -106,8 +106,8 @@ def _state(folder: Path) -> dict[str, Any]:
     }
 
 
-def _assert_same(straight: Path, resumed: Path, looks: tuple[_Look, _Look]) -> None:
-    assert differences(_state(straight), _state(resumed)) == []
+def assert_same(straight: Path, resumed: Path, looks: tuple[Look, Look]) -> None:
+    assert differences(state_of(straight), state_of(resumed)) == []
     assert rows(straight) == rows(resumed)
     left, right = looks
     assert left.far == right.far
@@ -127,11 +127,11 @@ def test_four_rounds_and_four_more_equal_eight(tmp_path, scheme, rules, engine, 
     """The eighth round is a partial one."""
     config = _config(scheme, rules, engine, forget)
     straight, resumed = tmp_path / "straight", tmp_path / "resumed"
-    whole = _fit(config, straight)
-    assert _state(straight)["agent"]["counters"]["updates"] > 60
-    _fit(config, resumed, max_steps=4)
-    later = _fit(config, resumed, "last.ckpt")
-    _assert_same(straight, resumed, (whole, later))
+    whole = fit(config, straight)
+    assert state_of(straight)["agent"]["counters"]["updates"] > 60
+    fit(config, resumed, max_steps=4)
+    later = fit(config, resumed, "last.ckpt")
+    assert_same(straight, resumed, (whole, later))
     hashes = {storage.content_hash(folder / "store") for folder in (straight, resumed)}
     assert len(hashes) == 1
     assert not list((resumed / "store/orphans").iterdir())
@@ -147,11 +147,11 @@ def test_a_hundred_updates_and_a_hundred_more_equal_two_hundred(
     config = dataclasses.replace(base, loop=loop)
     straight, resumed = tmp_path / "straight", tmp_path / "resumed"
     before = storage.content_hash(source)
-    whole = _fit(config, straight)
-    _fit(config, resumed, max_steps=5)
-    later = _fit(config, resumed, "last.ckpt")
-    _assert_same(straight, resumed, (whole, later))
-    assert _state(resumed)["agent"]["counters"]["updates"] == 200
+    whole = fit(config, straight)
+    fit(config, resumed, max_steps=5)
+    later = fit(config, resumed, "last.ckpt")
+    assert_same(straight, resumed, (whole, later))
+    assert state_of(resumed)["agent"]["counters"]["updates"] == 200
     assert storage.content_hash(source) == before
 
 
@@ -162,7 +162,7 @@ def _source(factory: pytest.TempPathFactory) -> Path:
     """A store that a run left."""
     if not _made:
         folder = factory.mktemp("source")
-        _fit(_config("uniform", "ReF-ER", "fused", "oldest"), folder)
+        fit(_config("uniform", "ReF-ER", "fused", "oldest"), folder)
         _made.append(folder / "store")
     return _made[0]
 
@@ -172,12 +172,12 @@ def test_going_back_to_the_checkpoint_before_equals_straight(tmp_path, round_):
     """As when the last one is damaged: the store goes back further, and what it loses is kept."""
     config = _config("pser-max", "ReF-ER", "fused", "oldest", checkpoint_rounds=round_)
     straight, resumed = tmp_path / "straight", tmp_path / "resumed"
-    whole = _fit(config, straight)
+    whole = fit(config, straight)
     shutil.copytree(straight, resumed)
     before = read_checkpoint(resumed / "checkpoints/previous.ckpt")
     assert before["global_step"] == round_
-    later = _fit(config, resumed, "previous.ckpt")
-    _assert_same(straight, resumed, (whole, later))
+    later = fit(config, resumed, "previous.ckpt")
+    assert_same(straight, resumed, (whole, later))
     hashes = {storage.content_hash(folder / "store") for folder in (straight, resumed)}
     assert len(hashes) == 1
     assert list((resumed / "store/orphans").iterdir())

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 import storage
 from storage.episode import read_episode
 from storage.errors import StoreExistsError
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from training.agent import ReplayAgent
@@ -114,7 +115,7 @@ class OnlineExperience(Experience):
             collector.policy_update = agent.acting_update
             for episode in collector.advance():
                 errors = self._initial_errors(agent, episode)
-                self.view.admit(episode.record, episode.values, priority_error=errors)
+                self.view.admit(episode.record, _first_values(episode), priority_error=errors)
                 agent.episode_ended(episode.record)
             agent.learn(self.view, collector.steps)
 
@@ -141,3 +142,14 @@ class OnlineExperience(Experience):
             "collector": self.collector.state(),
             "view": self.view.state_dict(),
         }
+
+
+def _first_values(episode: FinishedEpisode) -> NDArray[np.float32]:
+    """V of every row as acting gave it; zeros of agents without one.
+
+    Never None, which would leave what the overlay holds: its rows may be those of an episode that
+    going back to a checkpoint has set aside.
+    """
+    if episode.values is not None:
+        return episode.values
+    return np.zeros(episode.record.length + 1, np.float32)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import shutil
 from typing import Any
 
 import pytest
@@ -67,5 +68,21 @@ def test_two_hundred_steps_are_finite_and_resume(tmp_path, agent, scheme, rules)
     assert state["agent"]["counters"]["updates"] == STEPS - 2 * ROUND
     assert all(bool(torch.isfinite(each).all()) for each in state["parameters"].values())
     fit(run, resumed, max_steps=6)
+    later = fit(run, resumed, "last.ckpt")
+    assert_same(straight, resumed, (whole, later))
+
+
+@pytest.mark.parametrize("scheme", ["per", "pser-max"])
+@pytest.mark.parametrize("agent", AGENTS)
+def test_going_back_behind_later_updates_leaves_no_trace_of_them(tmp_path, agent, scheme):
+    """As after a kill: the episode that was open ends anew, in rows whose overlay is of later."""
+    run = config(agent, scheme, "ER")
+    straight, resumed = tmp_path / "straight", tmp_path / "resumed"
+    whole = fit(run, straight)
+    fit(run, resumed, max_steps=6)
+    checkpoint = resumed / "checkpoints/last.ckpt"
+    earlier = shutil.copy(checkpoint, tmp_path / "earlier.ckpt")
+    fit(run, resumed, "last.ckpt", max_steps=11)
+    shutil.copy(earlier, checkpoint)
     later = fit(run, resumed, "last.ckpt")
     assert_same(straight, resumed, (whole, later))

@@ -19,24 +19,27 @@ def agent_kind(files: Sequence[Path], options: Sequence[str]) -> str:
     A resumed run is of the kind that its own settings name.
 
     Raises:
-        ConfigError: a file that cannot be read.
+        ConfigError: another kind than that of the run that is resumed.
     """
     from training.agents.registry import DEFAULT_KIND, kind_of
     from training.config_file import read_mapping
 
-    given = [option for option in options if option.startswith(_OPTION)]
-    if given:
-        return given[-1].removeprefix(_OPTION)
-    files = [*files, *(_resumed(option) for option in options if option.startswith("--resume="))]
+    given = [option.removeprefix(_OPTION) for option in options if option.startswith(_OPTION)]
+    resumed = [_resumed(option) for option in options if option.startswith("--resume=")]
     kinds = [DEFAULT_KIND]
-    for file in files:
+    for file in [*files, *resumed]:
         try:
             section = read_mapping(file).get("agent")
         except ConfigError:
             continue  # whoever reads the file says what is wrong with it
         if isinstance(section, dict) and "kind" in section:
             kinds.append(kind_of(section))
-    return kinds[-1]
+    if given and resumed and given[-1] != kinds[-1]:
+        raise ConfigError(
+            f"agent.kind is {given[-1]!r}, but {resumed[-1]} trains {kinds[-1]!r}: a resumed run "
+            "keeps its agent; start a new run for another"
+        )
+    return given[-1] if given else kinds[-1]
 
 
 def _resumed(option: str) -> Path:

@@ -43,8 +43,35 @@ class LoadedAgent:
         trusted = _trusted(path, trust)
         agent = load(path, trusted)
         refuse_checkpoint_code(agent.config.environment, path, trusted)
+        _check_belongs(agent, path, trust)
         torch.set_num_threads(agent.config.loop.threads)
         return cls(path, agent)
+
+
+def _check_belongs(agent: ReplayAgent, path: Path, named: Sequence[str]) -> None:
+    """Refuses a checkpoint in the folder of a run of another agent or environment.
+
+    What the user has named by --trust may differ.
+    """
+    settings = path.parent.parent / "config.yaml"
+    if path.parent.name != "checkpoints" or not settings.is_file():
+        return
+    from training.config_file import load_config
+
+    try:
+        own = load_config(settings)
+    except ConfigError:
+        return  # damaged settings hinder nobody from acting
+    kept = agent.config
+    for name, here, there in (
+        ("agent.kind", own.agent.kind, kept.agent.kind),
+        ("environment.id", own.environment.id, kept.environment.id),
+    ):
+        if here != there and there not in named:
+            raise ConfigError(
+                f"{path} is of another run: its {name} is {there!r}, {settings} says {here!r}; put "
+                "the run's own checkpoint back, or move this one elsewhere to play it"
+            )
 
 
 def add_checkpoint_options(parser: Any) -> None:

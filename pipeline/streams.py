@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import errno
 import io
 import os
@@ -85,8 +86,13 @@ def lost_output() -> int | None:
 
 
 def leave_at_next_interrupt() -> None:
-    """From here on Ctrl-C ends the process at once: everything is closed, and all is said."""
+    """From here on Ctrl-C ends the process at once: everything is closed, and all is said.
+
+    The last moments of the interpreter are deaf to it, for they would take it as any program does:
+    the process would die of the signal instead of ending with its exit code.
+    """
     signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
 
 
 def _is_closed(number: int) -> bool:

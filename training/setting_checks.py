@@ -8,13 +8,22 @@ from typing import Any, Final
 
 from storage.errors import ConfigError
 
-__all__ = ["FLOAT32_MAX", "FLOAT32_TINY", "check_numbers", "check_positive", "require", "shown"]
+__all__ = [
+    "FLOAT32_MAX",
+    "FLOAT32_TINY",
+    "check_numbers",
+    "check_positive",
+    "check_stdev",
+    "require",
+    "shown",
+]
 
 FLOAT32_TINY: Final = 2.0**-126
 """The smallest positive number that float32 holds with all its digits."""
 FLOAT32_MAX: Final = (2 - 2.0**-23) * 2.0**127
 _INT_END: Final = 2**63
 """The first whole number that int64 cannot hold."""
+_STDEVS: Final = (1e-6, 1e6)
 _LONGEST: Final = 60
 """Characters of a refused value in a message."""
 
@@ -49,6 +58,16 @@ def check_positive(name: str, value: float) -> None:
             f"{name} is {value}; it must lie between {FLOAT32_TINY:.3g} and {FLOAT32_MAX:.3g}, "
             "what float32 holds",
         )
+
+
+def check_stdev(name: str, value: float) -> None:
+    """Raises `ConfigError` where densities and divergences of such a deviation leave float32."""
+    least, most = _STDEVS
+    require(
+        least <= value <= most,
+        f"{name} is {value}, in half-ranges of the action box; it must lie between {least:g} and "
+        f"{most:g}",
+    )
 
 
 def shown(value: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -28,11 +29,13 @@ def main(arguments: Sequence[str]) -> int:
     settings = _parser().parse(arguments)
 
     loaded = LoadedAgent.at(settings.run, settings.checkpoint, settings.trust)
-    from pipeline.protocol.atari_phase import AtariPhase, play_phase
+    from pipeline.protocol.atari_phase import AtariPhase, departures, play_phase
     from pipeline.protocol.parquet_file import write_rows
     from pipeline.protocol.played import played_rows, played_schema, played_text
 
     phase = AtariPhase(settings.frames, settings.epsilon, settings.noop_max, settings.seed)
+    for departure in departures(loaded.agent):
+        warnings.warn(f"scores are not comparable: {departure}", stacklevel=2)
     episodes = play_phase(loaded.agent, phase, _told(phase, quiet=settings.json))
     rows = played_rows(loaded, phase, episodes)
     folder = settings.run if settings.run.is_dir() else settings.run.parent

@@ -14,7 +14,7 @@ from storage.errors import ConfigError
 from storage.kernel import Index, kernel
 from storage.randomness import bounded, derive_seed, philox, stream_key, uniform_double
 from training.atari import ATARI
-from training.atari_settings import atari_settings
+from training.atari_settings import AtariSettings, atari_settings
 from training.environment import EnvironmentConfig, make_environment
 from training.episode_limit import episode_limit
 from training.evaluation import Episode, play_episode
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from training.agent import ReplayAgent
 
-__all__ = ["AtariPhase", "NearlyGreedy", "check_atari", "play_phase"]
+__all__ = ["AtariPhase", "NearlyGreedy", "check_atari", "departures", "play_phase"]
 
 _PURPOSE = "atari protocol"
 
@@ -85,6 +85,18 @@ def check_atari(config: EnvironmentConfig) -> None:
             f"{config.id} is no Atari game with no-op starts and a cap of frames; the protocol "
             f"plays checkpoints of runs on {ATARI}GAME, such as {ATARI}Pong"
         )
+
+
+def departures(agent: ReplayAgent) -> list[str]:
+    """Settings of the agent's game in which it is another than the protocol's, in words."""
+    config = agent.config.environment
+    check_atari(config)
+    own, usual = atari_settings(config.kwargs), AtariSettings()
+    return [
+        f"{name} is {getattr(own, name)}, the protocol's {getattr(usual, name)}"
+        for name in ("max_frames", "frame_skip", "full_actions", "sticky")
+        if getattr(own, name) != getattr(usual, name)
+    ]
 
 
 def play_phase(

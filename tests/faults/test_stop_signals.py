@@ -34,7 +34,8 @@ def stop(child: Child, signals: tuple[int, ...], wait: float) -> None:
     noise = [line for line in child.said.splitlines() if line.startswith(("Traceback", "  File "))]
     assert not noise, child.said
     lines = [line for line in child.said.splitlines() if line.startswith("sharpwave: interrupted")]
-    assert len(lines) == (code == 130), child.said
+    # SIGTERM may come when the line is there, and end the process as it ends any other.
+    assert len(lines) == 1 if code == 130 else len(lines) <= 1, child.said
 
 
 def cases(quick: list, rounds: int) -> list:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -135,3 +136,17 @@ def test_bad_requests(run: Path, tmp_path: Path) -> None:
     broken.write_bytes(b"no checkpoint")
     with pytest.raises(CheckpointError, match="cannot be read as a checkpoint"):
         main([str(broken)])
+
+
+def test_a_checkpoint_of_another_run_is_not_taken_for_this_ones(run: Path, tmp_path: Path) -> None:
+    copied = shutil.copytree(run, tmp_path / "copied")
+    settings = copied / "config.yaml"
+    settings.write_text(settings.read_text().replace("kind: vracer", "kind: ddpg"))
+    text = settings.read_text()
+    for name in ("state_dependent_stdev", "initial_stdev"):
+        text = re.sub(rf"  {name}: .*\n", "", text)
+    settings.write_text(text)
+    with pytest.raises(ConfigError, match=r"is of another run: its agent.kind is 'vracer', .*ddpg"):
+        main([str(copied)])
+    alone = shutil.copy(copied / "checkpoints/last.ckpt", tmp_path / "alone.ckpt")
+    assert main([str(alone), "--episodes=1"]) == 0

@@ -6,11 +6,13 @@ import pytest
 
 import training
 from storage.errors import ConfigError
+from training.agents.ddpg.config import DdpgConfig
+from training.agents.naf.config import NafConfig
 from training.config import EnvironmentConfig, LoopConfig, ReplayConfig, RunConfig, VRacerConfig
 from training.config_file import from_mapping
 from training.refer import ReferSettings
 
-FLOATS = ("agent.learning_rate", "agent.initial_stdev", "agent.gradient_clip")
+FLOATS = ("agent.learning_rate", "agent.gradient_clip")
 WHOLE = ("loop.steps", "loop.warmup", "replay.window", "agent.batch_size", "evaluation.every_steps")
 
 
@@ -64,10 +66,20 @@ def test_refer_settings_fit_float32(name: str, value: float) -> None:
         ReferSettings(**{name: value})
 
 
-@pytest.mark.parametrize("stdev", [1.18e-38, 3.4e38])
+@pytest.mark.parametrize("stdev", [1e-6, 1e6])
 def test_the_outermost_deviations_make_a_network(stdev: float, tmp_path) -> None:
     agent = VRacerConfig(hidden=[8], initial_stdev=stdev, engine="eager")
     environment = EnvironmentConfig("InvertedPendulum-v5")
     config = RunConfig(environment, agent=agent, replay=ReplayConfig(window=1000))
     module, _ = training.build(config, tmp_path)
     assert module.config.agent.initial_stdev == stdev
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, 9e-7, 1e-30, 1.1e6])
+@pytest.mark.parametrize(
+    ("config", "name"),
+    [(VRacerConfig, "initial_stdev"), (DdpgConfig, "stdev"), (NafConfig, "stdev")],
+)
+def test_deviations_have_densities_that_float32_holds(config, name: str, value: float) -> None:
+    with pytest.raises(ConfigError, match=rf"agent\.{name} is .* between 1e-06 and 1e\+06"):
+        config(**{name: value})

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from training.agent_config import AgentConfig
-from training.setting_checks import check_positive, require
+from training.setting_checks import check_positive, check_stdev, require
 
 __all__ = ["NoisyConfig"]
 
@@ -43,7 +43,7 @@ class NoisyConfig(AgentConfig):
         AgentConfig.__post_init__(self)
         rate = self.target_rate
         require(0 < rate <= 1, f"agent.target_rate is {rate}; it lies in (0, 1]")
-        check_positive("agent.stdev", self.stdev)
+        check_stdev("agent.stdev", self.stdev)
         if self.output_bound is not None:
             check_positive("agent.output_bound", self.output_bound)
         require(

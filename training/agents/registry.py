@@ -49,8 +49,8 @@ def config_class(kind: str) -> type[AgentConfig]:
     """
     if kind in _HOMES:
         return cast("type[AgentConfig]", load_object(_HOMES[kind][0]))
-    settings = agent_class(kind).settings
-    if not issubclass(settings, AgentConfig):
+    settings: Any = agent_class(kind).settings
+    if not (isinstance(settings, type) and issubclass(settings, AgentConfig)):
         raise ConfigError(
             f"agent.kind is {kind}, whose settings are {settings!r}; make them a frozen dataclass "
             "that extends training.agent_config.AgentConfig"
@@ -106,10 +106,10 @@ def _imported(kind: str) -> bool:
 
 def _own(kind: str) -> Any:
     if not any(mark in kind for mark in ".:"):
-        raise ConfigError(f"there is no agent {kind!r}{_hint(kind)}. {_choices()}")
+        raise ConfigError(f"there is no agent {kind!r}{_hint(kind)} {_choices()}")
     try:
         return load_object(kind)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ConfigError(
             f"agent.kind is {kind!r}, which cannot be imported ({type(error).__name__}: {error}); "
             "correct the class path, or put its folder on PYTHONPATH"
@@ -118,7 +118,7 @@ def _own(kind: str) -> Any:
 
 def _hint(kind: str) -> str:
     close = difflib.get_close_matches(kind.lower(), KINDS, n=1, cutoff=0.5)
-    return f"; did you mean {close[0]}?" if close else ""
+    return f"; did you mean {close[0]}?" if close else "."
 
 
 def _choices() -> str:

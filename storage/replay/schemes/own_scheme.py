@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import numpy as np
 
 from storage.class_path import load_object
 from storage.errors import SamplingError
 
 if TYPE_CHECKING:
+    from storage.kernel import Floats32, Integers
     from storage.replay.schemes.scheme import Scheme
+    from storage.replay.window import Window
 
 __all__ = ["build_own_scheme", "own_scheme"]
 
@@ -63,4 +67,37 @@ def build_own_scheme(class_path: str, taken: tuple[str, ...], **settings: Any) -
             f"scheme {class_path!r} has the name {scheme.name!r}, which checkpoints would take for "
             "another scheme's; give it a name of its own"
         )
-    return scheme
+    return cast("Scheme", _Checked(scheme, settings["window"], class_path))
+
+
+class _Checked:
+    """A scheme whose draws are looked at before rows are read where they point."""
+
+    def __init__(self, scheme: Scheme, window: Window, class_path: str) -> None:
+        self._scheme = scheme
+        self._window = window
+        self._class_path = class_path
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._scheme, name)
+
+    def draw(self, positions: Integers, weights: Floats32, index: int) -> None:
+        """Chooses the steps of draw number `index`.
+
+        Raises SamplingError for a position outside the window, or a weight that is no number from
+        0 on.
+        """
+        self._scheme.draw(positions, weights, index)
+        head, tail = self._window.ends
+        outside = np.flatnonzero((positions < head) | (positions >= tail))
+        if outside.size:
+            raise SamplingError(
+                f"scheme {self._class_path!r} drew position {positions[outside[0]]}, outside the "
+                f"window's {head} to {tail - 1}; correct its draw"
+            )
+        bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+        if bad.size:
+            raise SamplingError(
+                f"scheme {self._class_path!r} gave a step the sampling weight {weights[bad[0]]}; "
+                "weights are finite and not negative: correct its draw"
+            )

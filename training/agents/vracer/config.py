@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from training.agent_config import AgentConfig
-from training.setting_checks import check_positive
+from training.setting_checks import check_stdev
 
 __all__ = ["VRacerConfig"]
 
@@ -31,4 +31,4 @@ class VRacerConfig(AgentConfig):
 
     def __post_init__(self) -> None:
         AgentConfig.__post_init__(self)
-        check_positive("agent.initial_stdev", self.initial_stdev)
+        check_stdev("agent.initial_stdev", self.initial_stdev)

@@ -34,6 +34,22 @@ class Oldest(Uniform):
         self.fed.append(errors.tolist())
 
 
+class Astray(Oldest):
+    name = "astray"
+
+    def draw(self, positions, weights, index):
+        super().draw(positions, weights, index)
+        positions[3] = self.window.ends[index % 2] - (index % 2 == 0)
+
+
+class Weightless(Oldest):
+    name = "weightless"
+
+    def draw(self, positions, weights, index):
+        super().draw(positions, weights, index)
+        weights[2] = float("nan")
+
+
 class Nameless(Oldest):
     name = "per"
 
@@ -89,6 +105,25 @@ def test_what_is_no_scheme(four: Filler, module: str) -> None:
     for name, message in refused.items():
         with pytest.raises(SamplingError, match=message.replace("another's", "another scheme's")):
             four.view(scheme=name, private=True)
+
+
+def test_draws_outside_the_window_are_refused_before_rows_are_read(
+    four: Filler, module: str
+) -> None:
+    with four.view(scheme=f"{module}.Astray", private=True) as view:
+        head, tail = (int(end) for end in view._window.ends)
+        for outside in (tail, head - 1):
+            with pytest.raises(
+                SamplingError,
+                match=rf"Astray' drew position {outside}, outside the .* {head} to {tail - 1}",
+            ):
+                view.sample(9)
+            view.draws += 1
+    with (
+        four.view(scheme=f"{module}.Weightless", private=True) as view,
+        pytest.raises(SamplingError, match="Weightless' gave a step the sampling weight nan"),
+    ):
+        view.sample(9)
 
 
 def test_names_are_judged_without_importing(module: str) -> None:

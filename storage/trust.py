@@ -60,11 +60,19 @@ def questionable(paths: StorePaths, logs: Mapping[int, CommitLog]) -> list[int]:
 
 
 def distrust(paths: StorePaths, schema: Schema, logs: Mapping[int, CommitLog]) -> dict[int, int]:
-    """Have logs show no episode that was lost; how many they are, by segment."""
+    """Have logs show no episode that was lost; how many they are, by segment.
+
+    Of a segment that is dropped meanwhile, the log first, nothing is said: it is not there.
+    """
     lost = {}
     for segment in questionable(paths, logs):
-        failing = failing_episodes(paths, schema, logs[segment])
-        if failing:
+        try:
+            failing = failing_episodes(paths, schema, logs[segment])
+        except FileNotFoundError:
+            if paths.log(segment).exists():
+                raise
+            continue
+        if failing and paths.log(segment).exists():
             logs[segment].distrust(failing)
             lost[segment] = len(failing)
     return lost

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import storage
+import storage.trust
 from storage import segment_writer
 from storage.column_file import ColumnFile
 from storage.errors import CheckpointError
@@ -190,3 +191,25 @@ def test_going_on_in_a_copy_with_a_changed_byte_blames_no_machine(tmp_path: Path
     told = r"rows were changed, or did not reach the disk before the machine went down, or a copy"
     with pytest.raises(CheckpointError, match=told):
         storage.rewind(storage.open(tmp_path / "copy", mode="r+"), position, "r")
+
+
+@pytest.mark.parametrize("left", ["folder", "nothing"])
+def test_a_segment_that_is_dropped_while_it_is_looked_at_is_not_there(
+    path: Path, monkeypatch, left: str
+) -> None:
+    """A drop takes the log first, then the rows."""
+    reboot(path)
+    read = storage.trust.failing_episodes
+
+    def meanwhile(paths, schema, log):
+        paths.log(0).rename(path / "taken")
+        if left == "nothing":
+            shutil.rmtree(paths.segment(0))
+            raise FileNotFoundError(paths.segment(0))
+        return [*read(paths, schema, log), 0]
+
+    monkeypatch.setattr(storage.trust, "failing_episodes", meanwhile)
+    store = storage.open(path)
+    assert store.lost_episodes == {}
+    store.refresh()
+    assert (store.segments, store.n_episodes) == ((), 0)

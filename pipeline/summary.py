@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -141,14 +143,19 @@ def summarize(
 
 
 def disk_use(path: Path) -> dict[str, int]:
-    """Bytes that the store's parts occupy on the disk (allocated, not apparent)."""
+    """Bytes that the store's parts occupy on the disk (allocated, not apparent).
+
+    Others may write meanwhile: what goes while it is looked at counts as nothing.
+    """
     parts = {"steps": 0, "overlays": 0, "logs": 0, "episode tables": 0, "other": 0}
     names = {"steps.zarr": "steps", "overlays": "overlays", "log": "logs"}
     names["episodes"] = "episode tables"
-    for file in path.rglob("*"):
-        if file.is_file():
-            part = names.get(file.relative_to(path).parts[0], "other")
-            parts[part] += file.stat().st_blocks * 512
+    for folder, _, files in os.walk(path):  # which does not mind that folders go
+        top = Path(folder).relative_to(path).parts[:1]
+        for file in files:
+            with suppress(FileNotFoundError):
+                size = Path(folder, file).lstat().st_blocks * 512
+                parts[names.get(top[0] if top else file, "other")] += size
     return parts | {"total": sum(parts.values())}
 
 

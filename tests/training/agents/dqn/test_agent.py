@@ -187,7 +187,7 @@ def test_new_episodes_enter_by_their_td_errors(tmp_path, monkeypatch):
     training.assembly.trainer(case, tmp_path).fit(module, data)
     assert [record.length for record, _, _ in given] == checked
     assert len(checked) >= 8
-    assert all(values is None and len(found) == r.length for r, values, found in given)
+    assert all(not values.any() and len(found) == r.length for r, values, found in given)
     given.clear()
     run(config(rounds=8, scheme="per"), tmp_path / "largest")
     assert all(found is None for _, _, found in given)

@@ -24,9 +24,13 @@ _KINDS = {"store_uuid": str, "segment": int, "columns": list, "capacity": int, "
 def is_blank(path: Path) -> bool:
     """Whether a log holds no byte but zeros: the machine went down before its header was there.
 
-    Nothing of its segment is known then.
+    Nothing of its segment is known then. A log that is not there, as of a segment that was dropped
+    since it was listed, is not blank.
     """
-    return not read_regular(path).strip(b"\0")
+    try:
+        return not read_regular(path).strip(b"\0")
+    except FileNotFoundError:
+        return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ def _damage(store: Store, info: SegmentInfo) -> list[str]:
             file.require(info.rows)
         except CorruptStoreError as error:
             found.append(str(error))
-    return found
+    return found if store.paths.log(info.id).exists() else []  # dropped while it was looked at
 
 
 def _is_whole(folder: str, columns: tuple[Column, ...], info: SegmentInfo) -> bool:

@@ -71,7 +71,8 @@ class StoreLogs:
         except FileNotFoundError:  # dropped, or rewound, since it was listed
             return self._logs.pop(segment, None) is not None
         except CorruptStoreError:
-            if not is_blank(self._paths.log(segment)):
+            log = self._paths.log(segment)
+            if log.exists() and not is_blank(log):
                 raise
             return self._logs.pop(segment, None) is not None
 

@@ -8,6 +8,7 @@ import pytest
 
 import storage
 from pipeline.summary import summarize
+from storage import problems
 from storage.errors import CorruptStoreError
 from storage.segment_writer import SegmentWriter
 from tests.storage.zoo import F4
@@ -79,3 +80,23 @@ def test_links_are_told_and_writers_are_refused(f4: F4, tmp_path: Path, place: s
         store.writer()
     with pytest.raises(CorruptStoreError, match="symbolic link"):
         store.episode(0)
+
+
+def test_a_log_that_went_since_it_was_listed_is_no_problem(f4: F4, monkeypatch) -> None:
+    """A run may drop a segment while somebody opens the store."""
+    listed = problems.log_inodes
+    monkeypatch.setattr(problems, "log_inodes", lambda paths: listed(paths) | {7: 1})
+    assert storage.open(f4.path).problems() == []
+
+
+def test_columns_that_go_with_their_log_are_no_problem(f4: F4, monkeypatch) -> None:
+    f4.writer.close()
+    store = storage.open(f4.path)
+
+    def meanwhile(*_: object) -> bool:
+        without_log(f4.path)
+        without_folder(f4.path)
+        return False
+
+    monkeypatch.setattr(problems, "_is_whole", meanwhile)
+    assert store.problems() == []

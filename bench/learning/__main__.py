@@ -36,9 +36,14 @@ def main(words: Sequence[str]) -> int:
     known = {line["name"] for line in recorded(given.record)}
     left = [] if given.table else [trial for trial in chosen if trial.name not in known]
     with ThreadPoolExecutor(given.jobs) as pool:
-        for done in as_completed([pool.submit(_trained, trial, given.runs) for trial in left]):
-            with given.record.open("a") as file:
-                file.write(json.dumps(done.result()) + "\n")
+        waiting = [pool.submit(_trained, trial, given.runs) for trial in left]
+        try:
+            for done in as_completed(waiting):
+                with given.record.open("a") as file:
+                    file.write(json.dumps(done.result()) + "\n")
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     wanted = {trial.name for trial in chosen}
     print(markdown([line for line in recorded(given.record) if line["name"] in wanted]))
     return 0
@@ -60,7 +65,7 @@ def _trained(trial: Trial, runs: Path) -> dict[str, Any]:
     print(f"{trial.name}: training", file=sys.stderr)
     runs.mkdir(parents=True, exist_ok=True)
     with (runs / f"{trial.name}.txt").open("a") as said:
-        subprocess.run(_command(trial, runs, folder), stdout=said, stderr=said, check=False)
+        subprocess.run(_command(trial, runs, folder), stdout=said, stderr=said, check=True)
     line = outcome(trial, folder, revision)
     print(f"{trial.name}: done", file=sys.stderr)
     return line

@@ -37,7 +37,7 @@ def save_comparison(rows: Sequence[ComparedRun], path: Path, *, window: int = 20
     width, height = (8.0, 5.0) if columns == 1 else (5.2 * columns, 4.2)
     keys = max(len(by_group(panel)) for panel in panels.values())
     size = width, (height + _KEY_HEIGHT * (keys + 1)) * -(-len(panels) // columns)
-    with save_figure(path, size) as figure:
+    with save_figure(path, size, elsewhere="`sharpwave curve --picture=PNG`") as figure:
         draw_comparison(figure, rows, window=window)
     return path
 

@@ -45,7 +45,7 @@ def save_curve(curve: LearningCurve, path: Path, *, title: str, window: int = 20
 
     `window` is the number of episodes that the line of means runs over.
     """
-    with save_figure(path) as figure:
+    with save_figure(path, elsewhere="`sharpwave curve --picture=PNG`") as figure:
         draw_curve(figure, curve, title=title, window=window)
     return path
 
@@ -63,10 +63,16 @@ def draw_curve(figure: Figure, curve: LearningCurve, *, title: str, window: int 
 
 
 @contextmanager
-def save_figure(path: Path, size: tuple[float, float] = (8.0, 5.6)) -> Iterator[Figure]:
+def save_figure(
+    path: Path, size: tuple[float, float] = (8.0, 5.6), *, elsewhere: str
+) -> Iterator[Figure]:
     """A figure in the product's style, which becomes `path` (PNG), whole or not at all.
 
-    `size` is in inches. Its horizontal axes are marked in thousands of steps.
+    `size` is in inches. Its horizontal axes are marked in thousands of steps. `elsewhere` is what
+    gives the picture another place.
+
+    Raises:
+        ConfigError: it cannot be written there; the message names `elsewhere`.
     """
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -90,7 +96,7 @@ def save_figure(path: Path, size: tuple[float, float] = (8.0, 5.6)) -> Iterator[
                 raise
             raise ConfigError(
                 f"the picture {path} cannot be written: {error.strerror}; give another place by "
-                "`sharpwave curve --picture=PNG`"
+                f"{elsewhere}"
             ) from error
 
 

@@ -49,7 +49,7 @@ def save_errors(records: Iterable[Record], path: Path) -> Path | None:
         if record.trial.n == largest:
             groups.setdefault(label_of(record.trial), []).append(record)
     pens = _pens(members[0].trial.sampler for members in groups.values())
-    with save_figure(path, _SIZE) as figure:
+    with save_figure(path, _SIZE, elsewhere="--folder") as figure:
         panels = figure.subplots(1, 2, sharey=True)
         for axes, from_goal in zip(panels, (False, True), strict=True):
             for (label, members), pen in zip(groups.items(), pens, strict=True):
@@ -70,7 +70,7 @@ def save_updates(summaries: Sequence[Summary], path: Path) -> Path:
     for summary in summaries:
         groups.setdefault(summary.label, []).append(summary)
     pens = _pens(members[0].sampler for members in groups.values())
-    with save_figure(path, _SIZE) as figure:
+    with save_figure(path, _SIZE, elsewhere="--folder") as figure:
         panels = figure.subplots(1, 2, sharey=True)
         for axes, after_goal in zip(panels, (False, True), strict=True):
             for (label, members), pen in zip(groups.items(), pens, strict=True):

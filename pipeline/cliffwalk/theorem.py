@@ -184,7 +184,7 @@ def _save_picture(found: Sequence[Comparison], path: Path) -> Path:
     for each in found:
         if each.process.window is None:
             groups.setdefault(each.process.name, []).append(each)
-    with save_figure(path, (8.0, 6.0)) as figure:
+    with save_figure(path, (8.0, 6.0), elsewhere="--folder") as figure:
         axes = figure.subplots()
         for number, (name, members) in enumerate(groups.items()):
             pen: dict[str, Any] = {"color": _COLOURS[number % len(_COLOURS)]}

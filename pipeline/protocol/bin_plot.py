@@ -31,7 +31,7 @@ def save_bins(found: _Found, path: Path) -> Path:
     width, height = (8.0, 5.0) if count == 1 else (5.2 * columns, 4.2)
     keys = len({method.name for method, _ in found}) + 1
     size = width, (height + _KEY_HEIGHT * keys) * -(-count // columns)
-    with save_figure(path, size) as figure:
+    with save_figure(path, size, elsewhere="--picture") as figure:
         draw_bins(figure, found)
     return path
 

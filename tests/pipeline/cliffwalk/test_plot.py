@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from pipeline.cliffwalk.plot import mark_states, median_curve, save_errors
 from pipeline.cliffwalk.record import Record
+from storage.errors import ConfigError
 from training.cliffwalk.sampler import Sampler
 from training.cliffwalk.trial import Outcome, Trial
 
@@ -94,3 +95,9 @@ def test_without_curves_there_is_no_picture(tmp_path: Path) -> None:
     bare = record([(0, 1.0), (9, 0.1)]).without_curve()
     assert save_errors([bare], tmp_path / "mse.png") is None
     assert not (tmp_path / "mse.png").exists()
+
+
+def test_a_picture_that_cannot_be_written_names_the_study_s_option(tmp_path: Path) -> None:
+    (tmp_path / "mse.png").mkdir()
+    with pytest.raises(ConfigError, match=r"mse\.png cannot be written: .* place by --folder$"):
+        save_errors([record([(0, 1.0), (9, 0.1)])], tmp_path / "mse.png")

@@ -148,3 +148,14 @@ def test_what_has_no_training_episodes(compared: Path, tmp_path: Path) -> None:
         main(["refer", str(tmp_path)])
     with pytest.raises(ConfigError, match=r"cannot be written: .*; give another place by --output"):
         main(["refer", str(compared / "small"), f"--output={tmp_path}/none/a.parquet"])
+
+
+def test_a_picture_that_cannot_be_written_names_the_protocol_s_option(
+    compared: Path, tmp_path: Path
+) -> None:
+    run = copied(compared / "small", tmp_path / "small")
+    (tmp_path / "refer_protocol.png").mkdir()
+    with pytest.raises(ConfigError) as caught:
+        main(["refer", str(run)])
+    told = "refer_protocol.png cannot be written: Is a directory; give another place by --picture"
+    assert str(caught.value).endswith(told)

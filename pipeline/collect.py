@@ -21,7 +21,7 @@ from pipeline.forecast import SHORTEST, check, forecast_collection, free_disk
 from pipeline.progress_bar import progress_bar
 from pipeline.quoting import quote
 from pipeline.seed_claim import claimed_seed
-from pipeline.settings import SettingsParser, split_words
+from pipeline.settings import SettingsParser, print_settings, split_words, without_printing
 from pipeline.summary import disk_use
 from pipeline.summary_table import byte_text
 from storage.errors import (
@@ -96,8 +96,10 @@ class CollectConfig:
 def main(arguments: Sequence[str]) -> int:
     """Runs the verb."""
     from training.config_file import from_mapping
+    from training.environment import describe_environment
 
-    names, options = split_words(arguments)
+    names, words = split_words(arguments)
+    options, printed = without_printing(words)
     parser = SettingsParser("collect", _USAGE, _DESCRIPTION, CollectConfig)
     values = parser.parse([], options)
     if len(names) > 1:
@@ -107,7 +109,12 @@ def main(arguments: Sequence[str]) -> int:
     missing = [name for name in ("steps", "store") if name not in values]
     if missing or "id" not in values.get("environment", {}):
         raise ConfigError(f"something is missing; write `sharpwave collect {_USAGE}`")
-    collect(from_mapping(CollectConfig, values))
+    config = from_mapping(CollectConfig, values)
+    if printed:
+        _policy(config, describe_environment(config.environment))
+        print_settings(config)
+    else:
+        collect(config)
     return 0
 
 

@@ -21,8 +21,9 @@ from pipeline.parser import check_options
 from pipeline.settings_help import SettingsHelp, default_text, metavar, positional_words
 from storage.errors import ConfigError
 
-__all__ = ["SettingsParser", "split_words"]
+__all__ = ["SettingsParser", "print_settings", "split_words", "without_printing"]
 
+_PRINT: Final = "--print_config"
 _PRINTS_SETTINGS: Final = "print the settings that the other options and files make, and stop"
 _REFUSED: Final = re.compile(r'key "(?P<name>[^"]+)".*Got value: (?P<value>.*)', re.DOTALL)
 """What jsonargparse says of a value of the wrong type."""
@@ -66,10 +67,14 @@ class SettingsParser:
             description=f"{description}\n\n{positional_words(usage)}".rstrip(),
             exit_on_error=False,
             formatter_class=SettingsHelp,
+            print_config=None,  # jsonargparse's own prints before anything is checked
         )
         self._options = list(_options(settings, "", chosen))
         self._groups: dict[str, Any] = {}
         self.parser.add_argument("--config", action="config", help=argparse.SUPPRESS)
+        self.parser.add_argument(
+            _PRINT, action="store_true", default=argparse.SUPPRESS, help=_PRINTS_SETTINGS
+        )
         self._extra = [f"--{name}" for name in extra]
         for name, text in extra.items():
             self.parser.add_argument(
@@ -77,17 +82,17 @@ class SettingsParser:
             )
         for option in self._options:
             self._add(option)
-        for action in self.parser._actions:
-            if "--print_config" in action.option_strings:
-                action.help = _PRINTS_SETTINGS
 
     def parse(self, files: Sequence[Path], arguments: Sequence[str]) -> dict[str, Any]:
-        """The merged settings as nested dictionaries; unknown and mistyped ones are refused."""
+        """The merged settings as nested dictionaries; unknown and mistyped ones are refused.
+
+        A verb takes --print_config out before, by `without_printing`.
+        """
         known = [option.name for option in self._options]
         flags = [f"--{name}" for name in known]
         # jsonargparse appends to lists by `--name+=…`.
         plain = [word.replace("+=", "=", 1) for word in arguments]
-        check_options(self.prog, plain, [*flags, *self._extra, "--print_config", "--help"])
+        check_options(self.prog, plain, [*flags, *self._extra, _PRINT, "--help"])
         _check_once(self.prog, arguments)
         words = ["--config", _merged(files, known)] if files else []
         try:
@@ -134,7 +139,8 @@ class SettingsParser:
 
     def _nested(self, parsed: Namespace) -> dict[str, Any]:
         values = parsed.as_dict()
-        values.pop("config", None)
+        for name in ("config", _PRINT.removeprefix("--")):
+            values.pop(name, None)
         return _without_unset(values)
 
 
@@ -161,7 +167,7 @@ def split_words(words: Sequence[str]) -> tuple[list[str], list[str]]:
     for word in rest:
         if not word.startswith("-"):
             positional.append(word)
-        elif "=" in word or word in {"-h", "--help", "--print_config"}:
+        elif "=" in word or word in {"-h", "--help", _PRINT}:
             options.append(word)
         else:
             value = next(rest, None)
@@ -169,6 +175,19 @@ def split_words(words: Sequence[str]) -> tuple[list[str], list[str]]:
                 raise ConfigError(f"option {word} has no value; write {word}=VALUE")
             options.append(f"{word}={value}")
     return positional, options
+
+
+def without_printing(options: Sequence[str]) -> tuple[list[str], bool]:
+    """The options but --print_config, and whether that was among them."""
+    return [option for option in options if option != _PRINT], _PRINT in options
+
+
+def print_settings(config: Any) -> None:
+    """Prints a config, all of it, as YAML that a settings file may hold."""
+    from training.config_file import to_mapping
+    from training.settings_yaml import yaml_text
+
+    print(yaml_text(to_mapping(config)), end="")
 
 
 def _options(

@@ -18,7 +18,7 @@ from pipeline.forecast import announce_run
 from pipeline.quoting import quote
 from pipeline.resumption import check_changes, check_settings, resumption
 from pipeline.run_folder import RunFolder
-from pipeline.settings import SettingsParser, split_words
+from pipeline.settings import SettingsParser, print_settings, split_words, without_printing
 from pipeline.streams import complain
 from storage.errors import CheckpointError, ConfigError, NonFiniteError
 
@@ -59,11 +59,15 @@ class Run:
 
 def main(arguments: Sequence[str]) -> int:
     """Runs the verb."""
-    files, options = split_words(arguments)
+    files, words = split_words(arguments)
+    options, printed = without_printing(words)
     if files and any(option.startswith("--resume=") for option in options):
         raise ConfigError(f"--resume takes the run's own settings; leave out {' '.join(files)}")
     values = _parsed([Path(file) for file in files], options)
     resume = values.pop("resume", None)
+    if printed:
+        _print_config(files, values, resume, options)
+        return 0
     run = _new_run(files, values) if resume is None else _resumed_run(Path(resume), options)
     if run.finished:
         show_curve(run.folder)
@@ -232,16 +236,33 @@ def _config(values: dict[str, Any]) -> RunConfig:
     return from_mapping(RunConfig, values)
 
 
+def _print_config(
+    files: Sequence[str], values: dict[str, Any], resume: str | None, options: Sequence[str]
+) -> None:
+    """Prints the settings that a run would have; what it would be refused for is refused."""
+    from training.preflight import check_run
+
+    if resume is None:
+        config = _new_config(files, values)
+    else:
+        config = _resumed_run(Path(resume), options).config
+    print_settings(check_run(config)[0])
+
+
 def _new_run(files: Sequence[str], values: dict[str, Any]) -> Run:
+    runs = Path(values.get("runs") or "runs")
+    config = _new_config(files, values)
+    return Run(config, RunFolder.unused(runs / config.name))
+
+
+def _new_config(files: Sequence[str], values: dict[str, Any]) -> RunConfig:
     stored = "offline" in values or "store" in values.get("replay", {})
     if not files and not stored and "id" not in values.get("environment", {}):
         raise ConfigError(
             "nothing to train: name a config file, as `sharpwave train configs/hopper.yaml`, "
             "or a run to go on with by --resume RUN"
         )
-    runs = Path(values.get("runs") or "runs")
-    config = _config(values)
-    return Run(config, RunFolder.unused(runs / config.name))
+    return _config(values)
 
 
 def _resumed_run(path: Path, options: Sequence[str]) -> Run:

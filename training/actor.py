@@ -12,7 +12,8 @@ import numpy as np
 from storage.errors import ConfigError
 from storage.kernel import Bytes, Floats, Floats32
 from storage.randomness import stream_key
-from training.actor_kernels import ACTIVATION_CODES, act_row, evaluate_rows
+from training.activation_kernels import ACTIVATION_CODES
+from training.actor_kernels import act_row, evaluate_rows
 from training.device import arrays_of
 from training.noise import WHITE
 

@@ -1,8 +1,9 @@
 """Kernels of the lean actor: scale, run through the layers, draw, one row at a time.
 
 How many rows are evaluated together changes no bit of any of them. ``weights`` and ``biases`` hold
-the layers, the head last; ``links`` says which layers add the one before, ``activation`` is one of
-`ACTIVATION_CODES`; ``scaling`` is (2, O): mean and standard deviation of the observation.
+the layers, the head last; ``links`` says which layers add the one before, ``activation`` is a
+number of `training.activation_kernels`; ``scaling`` is (2, O): mean and standard deviation of the
+observation.
 ``layout`` are columns of the head's outputs: V (-1 for none), the first of the mean, the first of
 the raw standard deviation (-1: it is ``raw_stdev``), and 1 where the mean goes through tanh.
 """
@@ -14,18 +15,14 @@ import math
 import numpy as np
 
 from storage.kernel import Bytes, Floats, Floats32, kernel, summing_kernel
+from training.activation_kernels import activated
 from training.behaviour import behaviour_log_density
 from training.gaussian import LOG_RATIO_LIMIT
 from training.noise import noise_pair
 
-__all__ = ["ACTIVATION_CODES", "act_row", "evaluate_rows", "forward_row"]
-
-ACTIVATION_CODES = {"softsign": 0, "relu": 1, "tanh": 2}
-"""What hidden layers apply to their sums, as numbers for kernels."""
-_RELU, _TANH = ACTIVATION_CODES["relu"], ACTIVATION_CODES["tanh"]
+__all__ = ["act_row", "evaluate_rows", "forward_row"]
 
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
-_ONE = np.float32(1.0)
 _ZERO = np.float32(0.0)
 
 
@@ -54,16 +51,6 @@ def _affine(weight: Floats32, bias: Floats32, inputs: Floats32, outputs: Floats3
 
 
 @kernel
-def _activated(number: np.float32, activation: int) -> np.float32:
-    """What a hidden layer gives for one of its sums."""
-    if activation == _RELU:
-        return max(number, _ZERO)
-    if activation == _TANH:
-        return np.float32(math.tanh(number))
-    return number / (_ONE + abs(number))
-
-
-@kernel
 def forward_row(
     weights: tuple[Floats32, ...],
     biases: tuple[Floats32, ...],
@@ -83,8 +70,8 @@ def forward_row(
         weight = weights[layer]
         _affine(weight, biases[layer], hidden, fresh)
         for i in range(weight.shape[0]):
-            activated = _activated(fresh[i], activation)
-            hidden[i] = activated + hidden[i] if links[layer] else activated
+            own = activated(fresh[i], activation)
+            hidden[i] = own + hidden[i] if links[layer] else own
     _affine(weights[last], biases[last], hidden, head)
     return head
 

@@ -10,7 +10,7 @@ from torch.optim import Adam
 from torch.optim.adam import adam as functional_adam
 
 from storage.errors import CheckpointError, ConfigError
-from training.engines.update_rule import check_limit, owned_groups
+from training.engines.update_rule import owned_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from training.stage import Parameters, Schedule
 
-__all__ = ["ADAM_EPSILON", "AdamRule", "AdamState", "check_optimizer", "make_adam"]
+__all__ = ["ADAM_EPSILON", "AdamRule", "AdamState", "adam_groups", "make_adam"]
 
 ADAM_EPSILON = 1.19e-7
 """Adam's epsilon outside the root, and the coupled weight decay, of the authors' code."""
@@ -122,16 +122,14 @@ class _Group:
         )
 
 
-def check_optimizer(parameters: Parameters, optimizer: Adam, max_gradient_norm: float) -> None:
-    """Raise ConfigError unless it is plain Adam over exactly these parameters, in one group.
+def adam_groups(parameters: Parameters, optimizer: Optimizer) -> list[int]:
+    """Numbers of the groups of plain Adam that hold exactly these parameters.
 
-    And unless ``max_gradient_norm``, the length that longer gradients are cut to, is positive.
+    Raises:
+        ConfigError: the optimizer is no plain Adam, or its groups hold other parameters, too.
+
     """
-    check_limit(max_gradient_norm)
-    groups = len(_plain_adam(optimizer).param_groups)
-    if groups != 1:
-        raise ConfigError(f"this engine steps one group of torch.optim.Adam, not {groups}")
-    owned_groups(parameters, optimizer)
+    return owned_groups(parameters, _plain_adam(optimizer))
 
 
 def _plain_adam(optimizer: Optimizer) -> Adam:

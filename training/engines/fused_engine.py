@@ -9,24 +9,24 @@ import numpy as np
 import torch
 
 from storage.errors import ConfigError
-from training.engines.adam import AdamState, check_optimizer
+from training.engines.adam import AdamState, adam_groups
 from training.engines.adam_kernels import adam, gradient_norm
 from training.engines.matrix_kernels import padded
-from training.engines.mlp_pass import MlpPass
+from training.engines.update_rule import check_limit
 
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.optim import Adam
 
     from storage.kernel import Floats32
-    from training.engines.output_gradient import OutputGradient
+    from training.engines.closed_form import ClosedForm
     from training.stage import Feedback, Schedule
 
 __all__ = ["FusedEngine", "host_matrix"]
 
 
 class FusedEngine:
-    """Runs updates of a stage with an `OutputGradient` on the CPU (an `Engine`).
+    """Runs updates of a stage with a `ClosedForm` on the CPU (an `Engine`).
 
     Its gradients are its own memory; the optimizer's own state tensors are changed in place.
 
@@ -39,61 +39,65 @@ class FusedEngine:
     name = "fused"
 
     def __init__(
-        self, stage: OutputGradient, optimizer: Adam, *, max_gradient_norm: float = math.inf
+        self, stage: ClosedForm, optimizer: Adam, *, max_gradient_norm: float = math.inf
     ) -> None:
-        check_optimizer(stage.parameters, optimizer, max_gradient_norm)
+        check_limit(max_gradient_norm)
         self._stage = stage
         self._optimizer = optimizer
         self._max_norm = max_gradient_norm
-        self._tensors = list(stage.parameters.values())
-        self._gradients = {tensor: padded(*_shape(tensor)) for tensor in self._tensors}
-        self._gradient = tuple(self._gradients.values())
-        self._passes: dict[int, MlpPass] = {}
+        self._numbers_of_groups = adam_groups(stage.parameters, optimizer)
+        tensors = stage.parameters.values()
+        self._gradients = {tensor: padded(*_shape(tensor)) for tensor in tensors}
         self._numbers = np.zeros(2, np.float32)
         self._loss, self._norm = torch.from_numpy(self._numbers).unbind()
         self.bind()
 
     def bind(self) -> None:
         """Take hold of the present parameters and state tensors; create states that are absent."""
-        self._passes.clear()
         self._stage.bind()
-        state = AdamState(self._optimizer, self._tensors)
-        self._parameters = tuple(host_matrix(tensor) for tensor in self._tensors)
-        self._averages = tuple(host_matrix(tensor) for tensor in state.averages)
-        self._squares = tuple(host_matrix(tensor) for tensor in state.squares)
-        self._steps = tuple(host_matrix(tensor) for tensor in state.steps)
-        self._settings = (state.beta_1, state.beta_2, state.epsilon, state.weight_decay)
+        self._parameters = tuple(host_matrix(tensor) for tensor in self._gradients)
+        self._groups = [
+            _Group(self._optimizer, number, self._gradients) for number in self._numbers_of_groups
+        ]
 
     def update(self, batch: Any, schedule: Schedule) -> Feedback:
         """Run one update; feedback of the stage, with ``loss`` and ``gradient_norm`` (0-dim)."""
-        passes = self._pass(len(batch.observation))
-        passes.forward(batch.observation.numpy())
-        loss, feedback = self._stage.fill(
-            passes.outputs, passes.output_gradient, self._gradients, batch, schedule
-        )
-        passes.backward()
-        norm = gradient_norm(self._parameters, self._gradient)
-        self._step(norm, schedule["learning_rate"].item())
+        loss, feedback = self._stage.fill(self._gradients, batch, schedule)
+        norm = gradient_norm(self._parameters, tuple(self._gradients.values()))
+        factor = 1.0 if norm + 1e-6 <= self._max_norm else self._max_norm / (norm + 1e-6)
+        for group in self._groups:
+            group.step(factor, schedule)
         self._stage.stepped()
         self._numbers[0], self._numbers[1] = loss, norm
         feedback["loss"], feedback["gradient_norm"] = self._loss, self._norm
         return feedback
 
-    def _pass(self, size: int) -> MlpPass:
-        if size not in self._passes:
-            stage = self._stage
-            self._passes[size] = MlpPass(stage.body, stage.head, size, self._gradients)
-        return self._passes[size]
 
-    def _step(self, norm: float, learning_rate: float) -> None:
+class _Group:
+    """Adam in one group of the optimizer, on the memory of its parameters and their states."""
+
+    def __init__(self, optimizer: Adam, number: int, gradients: dict[Tensor, Floats32]) -> None:
+        settings = optimizer.param_groups[number]
+        tensors: list[Tensor] = settings["params"]
+        state = AdamState(optimizer, tensors, number)
+        self._rate: str = settings.get("rate", "learning_rate")
+        self._gradients = tuple(gradients[tensor] for tensor in tensors)
+        self._parameters, self._averages, self._squares, self._steps = (
+            tuple(host_matrix(tensor) for tensor in kind)
+            for kind in (tensors, state.averages, state.squares, state.steps)
+        )
+        self._settings = (state.beta_1, state.beta_2, state.epsilon, state.weight_decay)
+
+    def step(self, factor: float, schedule: Schedule) -> None:
+        """One step along the gradients times ``factor``."""
         adam(
             self._parameters,
             self._averages,
             self._squares,
             self._steps,
-            self._gradient,
-            1.0 if norm + 1e-6 <= self._max_norm else self._max_norm / (norm + 1e-6),
-            learning_rate,
+            self._gradients,
+            factor,
+            schedule[self._rate].item(),
             self._settings,
         )
 

@@ -1,9 +1,10 @@
-"""Kernels of a SoftSign network's forward and backward pass over blocks of rows.
+"""Kernels of a network's forward and backward pass over blocks of rows.
 
 A block goes through all layers before the next one begins, so that what stands between two matrix
 products never leaves the processor's cache. All matrices are `padded` (`matrix_kernels`); ``sizes``
-are the network's: inputs, hidden widths, outputs. Hidden layer k adds the layer before it where
-``links[k]``. Sums run in a fixed order: the same bits on every call.
+are the network's: inputs, hidden widths, outputs. Hidden layers are SoftSign's or ReLU's, by
+``activation``; layer k adds the layer before it where ``links[k]``. Sums run in a fixed order: the
+same bits on every call.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from __future__ import annotations
 import numpy as np
 
 from storage.kernel import Bytes, Floats32, Index, Integers, kernel
+from training.activation_kernels import RELU
 from training.engines.matrix_kernels import multiply_add
 from training.engines.transpose_kernel import transpose
 
-__all__ = ["backward", "copy_rows", "forward", "pack"]
+__all__ = ["backward", "copy_rows", "forward", "input_gradients", "pack"]
 
 BLOCK = 64
 """Rows that go through the layers together; a multiple of `ROWS`."""
@@ -24,11 +26,11 @@ _ONE = np.float32(1.0)
 
 
 @kernel
-def copy_rows(source: Floats32, target: Floats32) -> None:
-    """Copy (rows, columns) into the like part of a padded matrix."""
+def copy_rows(source: Floats32, target: Floats32, column: Index = 0) -> None:
+    """Copy (rows, columns) into the like part of a padded matrix, from ``column`` on."""
     for i in range(source.shape[0]):
         for j in range(source.shape[1]):
-            target[i, j] = source[i, j]
+            target[i, column + j] = source[i, j]
 
 
 @kernel
@@ -48,6 +50,7 @@ def forward(
     biases: tuple[Floats32, ...],
     sizes: Integers,
     links: Bytes,
+    activation: int,
     hidden: tuple[Floats32, ...],
     outputs: Floats32,
 ) -> None:
@@ -59,7 +62,7 @@ def forward(
         for k in range(last):
             after = hidden[k]
             _affine(before, across[k], biases[k], after, start, stop, sizes[k], sizes[k + 1])
-            _activate(after, before, links[k], start, stop, sizes[k + 1])
+            _activate(after, before, links[k], activation, start, stop, sizes[k + 1])
             before = after
         _affine(
             before, across[last], biases[last], outputs, start, stop, sizes[last], sizes[last + 1]
@@ -72,6 +75,7 @@ def backward(
     straight: tuple[Floats32, ...],
     sizes: Integers,
     links: Bytes,
+    activation: int,
     hidden: tuple[Floats32, ...],
     output_gradient: Floats32,
     scratch: tuple[Floats32, Floats32],
@@ -104,13 +108,49 @@ def backward(
         _through(outputs, straight[last], upstream, stop - start, sizes[last + 1], sizes[last])
         for k in range(last - 1, -1, -1):
             before = hidden[k - 1] if k else inputs
-            _slope(upstream, hidden[k], before, links[k], start, stop, sizes[k + 1], inner)
+            _slope(
+                upstream, hidden[k], before, links[k], activation, start, stop, sizes[k + 1], inner
+            )
             _column_sums(inner, stop - start, sizes[k + 1], bias_gradients[k])
             _outer(inner, before, weight_gradients[k], start, stop, sizes[k + 1], sizes[k])
             if k:
                 if not links[k]:
                     upstream[: stop - start] = _ZERO
                 _through(inner, straight[k], upstream, stop - start, sizes[k + 1], sizes[k])
+
+
+@kernel
+def input_gradients(
+    straight: tuple[Floats32, ...],
+    sizes: Integers,
+    links: Bytes,
+    activation: int,
+    hidden: tuple[Floats32, ...],
+    output_gradient: Floats32,
+    scratch: tuple[Floats32, Floats32],
+    gradient: Floats32,
+) -> None:
+    """Fill the gradient of the inputs alone from that of the outputs, as of `backward`."""
+    last = len(hidden)
+    upstream, inner = scratch
+    gradient[:] = _ZERO
+    for start in range(0, output_gradient.shape[0], BLOCK):
+        stop = min(start + BLOCK, output_gradient.shape[0])
+        rows = stop - start
+        outputs = output_gradient[start:stop]
+        upstream[:rows] = _ZERO
+        _through(outputs, straight[last], upstream, rows, sizes[last + 1], sizes[last])
+        for k in range(last - 1, -1, -1):
+            before = hidden[max(k - 1, 0)]
+            _slope(
+                upstream, hidden[k], before, links[k], activation, start, stop, sizes[k + 1], inner
+            )
+            if not k:
+                _through(inner, straight[0], gradient[start:stop], rows, sizes[1], sizes[0])
+            else:
+                if not links[k]:
+                    upstream[:rows] = _ZERO
+                _through(inner, straight[k], upstream, rows, sizes[k + 1], sizes[k])
 
 
 @kernel
@@ -138,13 +178,24 @@ def _affine(
 
 @kernel
 def _activate(
-    after: Floats32, before: Floats32, linked: Index, start: Index, stop: Index, width: Index
+    after: Floats32,
+    before: Floats32,
+    linked: Index,
+    activation: int,
+    start: Index,
+    stop: Index,
+    width: Index,
 ) -> None:
-    """SoftSign in place, plus ``before`` where linked."""
+    """The activation in place, plus ``before`` where linked."""
     for i in range(start, stop):
-        for j in range(width):
-            x = after[i, j]
-            after[i, j] = x / (_ONE + abs(x))
+        if activation == RELU:
+            for j in range(width):
+                x = after[i, j]
+                after[i, j] = _ZERO if x < _ZERO else x
+        else:
+            for j in range(width):
+                x = after[i, j]
+                after[i, j] = x / (_ONE + abs(x))
         if linked:
             for j in range(width):
                 after[i, j] += before[i, j]
@@ -156,23 +207,31 @@ def _slope(
     after: Floats32,
     before: Floats32,
     linked: Index,
+    activation: int,
     start: Index,
     stop: Index,
     width: Index,
     inner: Floats32,
 ) -> None:
-    """Inner = upstream times the slope of the SoftSign that gave the layer's outputs.
+    """Inner = upstream times the slope of the activation that gave the layer's outputs.
 
-    The slope at x is 1 / (1 + |x|)^2 = (1 - |y|)^2 at y = softsign(x).
+    The slope of SoftSign at x is 1 / (1 + |x|)^2 = (1 - |y|)^2 at y = softsign(x), that of ReLU 1
+    where y > 0. Where linked, y is what the layer added, up to rounding.
     """
     for i in range(start, stop):
         if linked:
             for j in range(width):
-                root = _ONE - abs(after[i, j] - before[i, j])
-                inner[i - start, j] = upstream[i - start, j] * root * root
+                inner[i - start, j] = after[i, j] - before[i, j]
         else:
             for j in range(width):
-                root = _ONE - abs(after[i, j])
+                inner[i - start, j] = after[i, j]
+        if activation == RELU:
+            for j in range(width):
+                steep = inner[i - start, j] > _ZERO
+                inner[i - start, j] = upstream[i - start, j] if steep else _ZERO
+        else:
+            for j in range(width):
+                root = _ONE - abs(inner[i - start, j])
                 inner[i - start, j] = upstream[i - start, j] * root * root
 
 

@@ -1,11 +1,12 @@
-"""Stages whose gradient at the network's outputs is known in closed form."""
+"""Stages of one network, whose gradient at its outputs is known in closed form."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from storage.errors import ConfigError
+from training.engines.closed_form import ClosedForm
+from training.engines.mlp_pass import MlpPass
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -14,29 +15,41 @@ if TYPE_CHECKING:
     from training.network import Mlp
     from training.stage import Feedback, Parameters, Schedule
 
-__all__ = ["OutputGradient", "check_rows"]
+__all__ = ["OutputGradient"]
 
 
-class OutputGradient(ABC):
-    """A stage with a closed form, for the fused engine.
+class OutputGradient(ClosedForm):
+    """A closed form at the outputs of one network, of hidden layers and a linear head.
 
-    Contract. ``body`` and ``head`` are the network; ``parameters`` all of the stage's parameters,
-    theirs included. `fill` gets the outputs of a batch and writes the loss's gradient with respect
-    to them, and with respect to every parameter that is not the network's, into what it is given;
-    it returns the loss and the feedback. Numbers must be those of the stage that autograd would
-    differentiate: the engines' agreement is tested. A stage with networks besides (a target) runs
-    them in `fill`, takes hold of their memory in `bind`, and changes them in `stepped` alone.
+    Contract. ``parameters`` may hold others than the network's. `fill_outputs` gets the outputs
+    of a batch and writes the loss's gradient with respect to them, and with respect to every
+    parameter that is not the network's, into what it is given. Who overrides `bind` calls it.
     """
 
-    body: Mlp
-    head: nn.Linear
-    parameters: Parameters
+    def __init__(self, body: Mlp, head: nn.Linear, parameters: Parameters) -> None:
+        self.parameters = parameters
+        self._body = body
+        self._head = head
+        self._passes: dict[int, MlpPass] = {}
 
-    def bind(self) -> None:  # noqa: B027
-        """The memory of networks may have been replaced; called before the first update."""
+    def bind(self) -> None:
+        """Take hold of the network's present weights."""
+        self._passes.clear()
+
+    def fill(
+        self, gradients: dict[Tensor, Floats32], batch: Any, schedule: Schedule
+    ) -> tuple[float, Feedback]:
+        """Run the network forward and backward, around `fill_outputs`."""
+        passes = self._pass(len(batch.observation), gradients)
+        passes.forward(batch.observation.numpy())
+        found = self.fill_outputs(
+            passes.outputs, passes.output_gradient, gradients, batch, schedule
+        )
+        passes.backward()
+        return found
 
     @abstractmethod
-    def fill(
+    def fill_outputs(
         self,
         outputs: Floats32,
         gradient: Floats32,
@@ -46,29 +59,10 @@ class OutputGradient(ABC):
     ) -> tuple[float, Feedback]:
         """Write both gradients; gives loss and feedback.
 
-        Outputs and their gradient are (B, K), then columns of padding that must stay as they are;
-        ``others`` are padded likewise, a vector's gradient in the first row.
+        Outputs and their gradient are (B, K), then columns of padding that must stay as they are.
         """
 
-    def stepped(self) -> None:  # noqa: B027
-        """The optimizer has changed the parameters: the end of an update."""
-
-
-def check_rows(batch: Any, size: int, action: int) -> None:
-    """Refuses a batch (a named tuple of tensors) whose fields are not of so many steps.
-
-    Observations are checked by the passes that take them.
-
-    Raises:
-        ConfigError: naming the field.
-
-    """
-    wide = ("raw_action", "behaviour_mean", "behaviour_stdev")
-    for name, tensor in batch._asdict().items():
-        wanted = (size, action) if name in wide else (size,)
-        observed = name in ("observation", "next_observation")
-        if not size or not (observed or tensor.shape == wanted):
-            raise ConfigError(
-                f"the batch's {name} has shape {tuple(tensor.shape)}: an update takes at least "
-                f"one step and one number, or {action} of an action, for each of them"
-            )
+    def _pass(self, size: int, gradients: dict[Tensor, Floats32]) -> MlpPass:
+        if size not in self._passes:
+            self._passes[size] = MlpPass(self._body, self._head, size, gradients)
+        return self._passes[size]

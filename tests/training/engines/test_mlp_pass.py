@@ -9,13 +9,15 @@ from torch import Tensor, nn
 from storage.errors import ConfigError
 from storage.kernel import Floats32
 from training.engines.matrix_kernels import padded
-from training.engines.mlp_pass import ForwardPass, MlpPass
+from training.engines.mlp_pass import ForwardPass, InputPass, MlpPass
 from training.network import Mlp
 
 
-def _network(inputs: int, hidden: tuple[int, ...], outputs: int, residual: bool):
+def _network(
+    inputs: int, hidden: tuple[int, ...], outputs: int, residual: bool, activation="softsign"
+):
     generator = torch.Generator().manual_seed(len(hidden))
-    body = Mlp(inputs, hidden, residual=residual, generator=generator)
+    body = Mlp(inputs, hidden, residual=residual, activation=activation, generator=generator)
     head = nn.Linear(hidden[-1], outputs)
     with torch.no_grad():
         for parameter in head.parameters():
@@ -30,11 +32,12 @@ def _buffers(*modules: nn.Module) -> dict[Tensor, Floats32]:
     }
 
 
+@pytest.mark.parametrize("activation", ["softsign", "relu"])
 @pytest.mark.parametrize("residual", [False, True])
 @pytest.mark.parametrize("batch", [1, 7, 64, 65, 200])
 @pytest.mark.parametrize("hidden", [(5,), (16, 16), (33, 33, 33), (24, 8, 8, 40)])
-def test_outputs_and_gradients_are_autograd_s(hidden, batch, residual):
-    body, head = _network(3, hidden, 4, residual)
+def test_outputs_and_gradients_are_autograd_s(hidden, batch, residual, activation):
+    body, head = _network(3, hidden, 4, residual, activation)
     inputs = torch.randn(batch, 3, generator=torch.Generator().manual_seed(1))
     upstream = torch.randn(batch, 4, generator=torch.Generator().manual_seed(2))
     outputs = head(body(inputs))
@@ -51,6 +54,37 @@ def test_outputs_and_gradients_are_autograd_s(hidden, batch, residual):
         wanted = parameter.grad.reshape(-1, parameter.shape[-1])
         part = torch.from_numpy(gradient[: wanted.shape[0], : wanted.shape[1]].copy())
         assert torch.allclose(part, wanted, atol=1e-5 * max(1.0, float(wanted.abs().max())))
+
+
+@pytest.mark.parametrize("activation", ["softsign", "relu"])
+@pytest.mark.parametrize("residual", [False, True])
+@pytest.mark.parametrize("batch", [1, 7, 65, 200])
+@pytest.mark.parametrize("hidden", [(5,), (16, 16), (33, 33, 33), (24, 8, 8, 40)])
+def test_the_gradient_of_inputs_is_autograd_s(hidden, batch, residual, activation):
+    body, head = _network(5, hidden, 2, residual, activation)
+    draw = torch.Generator().manual_seed(1)
+    inputs = torch.randn(batch, 5, generator=draw).requires_grad_()
+    upstream = torch.randn(batch, 2, generator=draw)
+    head(body(inputs)).backward(upstream)
+    passes = InputPass(body, head, batch)
+    left, right = inputs.detach().numpy()[:, :3], inputs.detach().numpy()[:, 3:]
+    for _ in range(2):
+        passes.forward(left, right)
+        passes.output_gradient[:, :2] = upstream.numpy()
+        passes.backward()
+    found = torch.from_numpy(passes.input_gradient[:, :5].copy())
+    assert torch.allclose(found, inputs.grad, atol=2e-6 * max(1.0, float(inputs.grad.abs().max())))
+    assert not passes.input_gradient[:, 5:].any()
+
+
+def test_what_is_no_number_stays_so_behind_relu():
+    body, head = _network(3, (8, 8), 2, False, "relu")
+    passes = ForwardPass(body, head, 2)
+    passes.forward(torch.tensor([[1.0, float("nan"), 0.0], [1.0, 2.0, 0.0]]).numpy())
+    assert [bool(torch.isnan(torch.from_numpy(row)).all()) for row in passes.outputs[:, :2]] == [
+        True,
+        False,
+    ]
 
 
 def test_weights_are_read_anew_at_each_pass():
@@ -76,9 +110,9 @@ def test_a_row_does_not_depend_on_the_batch_around_it():
 
 
 def test_layers_of_another_kind_are_refused():
-    body = Mlp(3, (8,), activation="relu", generator=torch.Generator().manual_seed(0))
+    body = Mlp(3, (8,), activation="tanh", generator=torch.Generator().manual_seed(0))
     head = nn.Linear(8, 2)
-    with pytest.raises(ConfigError, match="layers of relu have no passes by hand"):
+    with pytest.raises(ConfigError, match="layers of tanh have no passes by hand"):
         ForwardPass(body, head, 4)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from storage.spaces import space_size
 from training.agents.ddpg.config import DdpgConfig
+from training.agents.ddpg.gradient import ActorGradient, CriticGradient, JointGradient
 from training.agents.ddpg.network import DdpgNetworks
 from training.agents.ddpg.stage import ActorStage, CriticStage, JointStage
 from training.agents.noisy_learner import NoisyLearner
@@ -15,6 +16,7 @@ from training.engines.adam import make_adam
 from training.engines.engine_making import make_engine
 from training.engines.engine_sequence import EngineSequence
 from training.engines.following import following
+from training.engines.mlp_pass import has_passes
 from training.learner import Learner, network_generator
 from training.refer import annealed
 
@@ -72,24 +74,34 @@ class Ddpg(NoisyLearner):
     def make_engine(self, optimizer: torch.optim.Optimizer, recorded: str | None) -> Engine:
         """One engine for both losses, or one after the other; the targets follow at the end."""
         networks, own = self.networks, self._own
-        clip = own.gradient_clip
+        clip, rate = own.gradient_clip, own.target_rate
         options: Any = {
             "wish": own.engine,
             "updates": self.planned_updates,
             "max_gradient_norm": math.inf if clip is None else clip,
         }
-        last = {"rule": following(networks.following, own.target_rate)} | options
-        stage: Any = {"settings": own.refer, "discount": own.discount}
+        last = {"rule": following(networks.following, rate)} | options
+        rules, losses = own.refer, (own.refer, own.discount)
         if own.order == "simultaneous":
             both = networks.parameters_of("actor", "critic")
-            joint = JointStage(networks, **stage)
+            last["closed_form"] = self._by_hand(JointGradient, *losses, rate)
+            joint = JointStage(networks, *losses)
             return make_engine(joint, both, optimizer, recorded=recorded, **last)
         critic, actor = (
             dict(each.named_parameters()) for each in (networks.critic, networks.actor)
         )
-        first = partial(make_engine, CriticStage(networks, **stage), critic, optimizer, **options)
-        second = partial(make_engine, ActorStage(networks, own.refer), actor, optimizer, **last)
+        last["closed_form"] = self._by_hand(ActorGradient, rules, rate)
+        options["closed_form"] = self._by_hand(CriticGradient, *losses)
+        first = partial(make_engine, CriticStage(networks, *losses), critic, optimizer, **options)
+        second = partial(make_engine, ActorStage(networks, rules), actor, optimizer, **last)
         return EngineSequence([first, second], recorded)
+
+    def _by_hand(self, kind: Any, *settings: Any) -> Any:
+        """Maker of a closed form for the networks, or None where they have none."""
+        critic = self.networks.critic
+        if critic.before is not None or not has_passes(critic.after):
+            return None
+        return partial(kind, self.networks, *settings)
 
     def errors(self, batch: TransitionBatch) -> Tensor:
         """|Q_target - Q| of each step of a batch, (batch,)."""

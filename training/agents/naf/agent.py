@@ -17,6 +17,7 @@ from training.agents.noisy_learner import NoisyLearner
 from training.engines.adam import make_adam
 from training.engines.engine_making import make_engine
 from training.engines.following import following, frozen_copy
+from training.engines.mlp_pass import has_passes
 from training.learner import network_generator
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class Naf(NoisyLearner):
             updates=self.planned_updates,
             max_gradient_norm=math.inf if clip is None else clip,
             rule=following([networks], rate),
-            closed_form=by_hand if settings.activation == "softsign" else None,
+            closed_form=by_hand if has_passes(self.network.body) else None,
         )
 
     def errors(self, batch: TransitionBatch) -> Tensor:

@@ -14,18 +14,19 @@ import torch
 
 from storage.kernel import Floats32, Index, kernel
 from training.divergence_kernels import divergence_of, divergence_slope
-from training.engines.following_kernel import follow
-from training.engines.fused_engine import host_matrix
+from training.engines.closed_form import check_rows
+from training.engines.host_targets import HostTargets
 from training.engines.mlp_pass import ForwardPass
-from training.engines.output_gradient import OutputGradient, check_rows
-from training.gaussian import LOG_RATIO_LIMIT, stdev_from_raw
+from training.engines.output_gradient import OutputGradient
+from training.gaussian import stdev_from_raw
+from training.ratio_kernels import is_near, log_density_of, log_normaliser, ratio_of
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from training.agents.naf.network import NafNetwork
     from training.refer import ReferSettings
-    from training.stage import Feedback, Parameters, Schedule
+    from training.stage import Feedback, Schedule
     from training.transition_batch import TransitionBatch
 
 __all__ = ["NafGradient", "naf_gradient"]
@@ -35,8 +36,6 @@ _FEEDBACK = ("value", "importance_ratio", "divergence", "priority_error")
 _ZERO = np.float32(0.0)
 _HALF = np.float32(0.5)
 _ONE = np.float32(1.0)
-_LIMIT = np.float32(LOG_RATIO_LIMIT)
-_HALF_LOG_2PI = np.float32(0.5 * math.log(2.0 * math.pi))
 
 
 @kernel
@@ -121,21 +120,15 @@ def naf_gradient(
     holding = _ONE - beta if rule_2 else _ZERO
     lower, slope = np.empty((width, width), np.float32), np.empty(width, np.float32)
     offset, turned = np.empty(width, np.float32), np.empty(width, np.float32)
-    normaliser = _ZERO
-    for k in range(width):
-        normaliser += np.log(stdev[k]) + _HALF_LOG_2PI
+    normaliser = log_normaliser(stdev)
     mean_at = 1 + width * (width + 1) // 2
     loss = 0.0
     for i in range(size):
         _read_row(outputs, i, exponential, bounded, lower, slope, means)
-        quadratic = _ZERO
         for k in range(width):
             offset[k] = action[i, k] - means[i, k]
-            scaled = offset[k] / stdev[k]
-            quadratic += scaled * scaled
-        log_ratio = -_HALF * quadratic - normaliser - log_mu[i]
-        ratio = np.exp(min(max(log_ratio, -_LIMIT), _LIMIT))
-        near = ratio <= bound and ratio >= _ONE / bound
+        ratio = ratio_of(log_density_of(i, action, means, 0, stdev, normaliser) - log_mu[i])
+        near = is_near(ratio, bound)
         divergence = divergence_of(i, means, 0, stdev, mu_mean, mu_stdev, reverse)
         value = outputs[i, 0] + _advantage(lower, offset, turned)
         target = reward[i] / scale + discount * continuing[i] * next_outputs[i, 0]
@@ -181,13 +174,10 @@ class NafGradient(OutputGradient):
         discount: float,
         target_rate: float,
     ) -> None:
-        self.body = network.body
-        self.head = network.head
-        self.parameters: Parameters = dict(network.named_parameters())
-        self._network = network
+        super().__init__(network.body, network.head, dict(network.named_parameters()))
         self._target = target
+        self._targets = HostTargets([(network, target)], target_rate)
         self._discount = discount
-        self._rate = target_rate
         self._rules = (
             settings.rule_1,
             settings.rule_2,
@@ -198,15 +188,14 @@ class NafGradient(OutputGradient):
         self._stdev: Floats32 = stdev_from_raw(network.raw_stdev).numpy()
         self._next: ForwardPass | None = None
         self._batch: TransitionBatch | None = None
-        self.bind()
 
     def bind(self) -> None:
         """Take hold of the memory of both networks."""
+        super().bind()
         self._next, self._batch = None, None
-        self._online = tuple(host_matrix(each) for each in self._network.parameters())
-        self._followers = tuple(host_matrix(each) for each in self._target.parameters())
+        self._targets.bind()
 
-    def fill(
+    def fill_outputs(
         self,
         outputs: Floats32,
         gradient: Floats32,
@@ -238,7 +227,7 @@ class NafGradient(OutputGradient):
 
     def stepped(self) -> None:
         """The target goes a part of its way."""
-        follow(self._followers, self._online, self._rate)
+        self._targets.follow()
 
     def _next_outputs(self, batch: TransitionBatch, size: int) -> Floats32:
         """The target network's outputs at the next states."""

@@ -7,7 +7,6 @@ the gradient of the divergence.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,15 +14,16 @@ import torch
 
 from storage.kernel import Floats32, Index, kernel
 from training.divergence_kernels import divergence_of, divergence_slope
-from training.engines.output_gradient import OutputGradient, check_rows
-from training.gaussian import LOG_RATIO_LIMIT
+from training.engines.closed_form import check_rows
+from training.engines.output_gradient import OutputGradient
+from training.ratio_kernels import is_near, log_density_of, log_normaliser, ratio_of
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from training.agents.vracer.network import VRacerNetwork
     from training.refer import ReferSettings
-    from training.stage import Feedback, Parameters, Schedule
+    from training.stage import Feedback, Schedule
     from training.tensor_batch import TensorBatch
 
 __all__ = ["VRacerGradient", "vracer_gradient"]
@@ -33,8 +33,6 @@ _FEEDBACK = ("value", "importance_ratio", "divergence", "priority_error")
 _ZERO = np.float32(0.0)
 _HALF = np.float32(0.5)
 _ONE = np.float32(1.0)
-_LIMIT = np.float32(LOG_RATIO_LIMIT)
-_HALF_LOG_2PI = np.float32(0.5 * math.log(2.0 * math.pi))
 
 
 @kernel
@@ -43,13 +41,11 @@ def _spread(raw: Floats32, row: Index, first: Index, stdev: Floats32, slope: Flo
 
     Gives the log of the density's normaliser, sum log stdev + A/2 log 2 pi.
     """
-    normaliser = _ZERO
     for k in range(stdev.size):
         x = raw[row, first + k]
         stdev[k] = _HALF * np.exp(np.arcsinh(x))
         slope[k] = stdev[k] / np.sqrt(_ONE + x * x)
-        normaliser += np.log(stdev[k]) + _HALF_LOG_2PI
-    return normaliser
+    return log_normaliser(stdev)
 
 
 @kernel
@@ -90,13 +86,9 @@ def vracer_gradient(
         if not shared:
             normaliser = _spread(outputs, i, 1 + width, stdev, slope)
         divergence = divergence_of(i, outputs, 1, stdev, mu_mean, mu_stdev, reverse)
-        quadratic = _ZERO
-        for k in range(width):
-            scaled = (action[i, k] - outputs[i, 1 + k]) / stdev[k]
-            quadratic += scaled * scaled
-        log_policy = -_HALF * quadratic - normaliser
-        ratio = np.exp(min(max(log_policy - log_mu[i], -_LIMIT), _LIMIT))
-        near = ratio <= bound and ratio >= _ONE / bound
+        log_policy = log_density_of(i, action, outputs, 1, stdev, normaliser)
+        ratio = ratio_of(log_policy - log_mu[i])
+        near = is_near(ratio, bound)
         value = outputs[i, 0]
         advantage = reward[i] / scale + discount * following[i] - value
         value_error = min(ratio, _ONE) * advantage
@@ -133,9 +125,7 @@ class VRacerGradient(OutputGradient):
     """V-RACER's stage for the fused engine (an `OutputGradient`)."""
 
     def __init__(self, network: VRacerNetwork, settings: ReferSettings, discount: float) -> None:
-        self.body = network.body
-        self.head = network.head
-        self.parameters: Parameters = dict(network.named_parameters())
+        super().__init__(network.body, network.head, dict(network.named_parameters()))
         self._raw = None if network.state_dependent_stdev else network.raw_stdev
         self._discount = discount
         self._rules = (
@@ -146,7 +136,7 @@ class VRacerGradient(OutputGradient):
         self._no_raw = np.empty((0, network.action_size), np.float32)
         self._batch: TensorBatch | None = None
 
-    def fill(
+    def fill_outputs(
         self,
         outputs: Floats32,
         gradient: Floats32,

@@ -106,6 +106,12 @@ def test_correlated_noise_resumes_bit_equal_in_several_lanes(tmp_path, lane_kind
     assert deviations == pytest.approx(np.full_like(deviations, 0.2))
 
 
+@pytest.mark.parametrize("order", ["simultaneous", "sequential"])
+def test_fused_updates_resume_bit_equal(tmp_path, order):
+    whole = config("pser max", settings(engine="auto", order=order), rounds=WARMUP_ROUNDS + 6)
+    assert assert_resumes(whole, tmp_path)["learning"]["engine"] == "fused"
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("order", ["simultaneous", "sequential"])
 def test_compiled_updates_resume_bit_equal(tmp_path, order):
@@ -154,7 +160,7 @@ def test_what_cannot_run_is_refused_before_it_starts(tmp_path):
     with pytest.raises(UnsupportedSpaceError, match="Discrete"):
         build(config(environment="CartPole-v1"), tmp_path)
     with pytest.raises(ConfigError, match=r"engine: fused is not possible for this agent"):
-        run(config(agent=settings(engine="fused")), tmp_path / "fused")
+        run(config(agent=settings(engine="fused", critic_action_layer=1)), tmp_path / "fused")
 
 
 def test_a_checkpoint_of_other_networks_is_refused(tmp_path):

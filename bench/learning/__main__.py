@@ -14,6 +14,7 @@ from typing import Any, Final
 from bench.arguments import Arguments
 from bench.circumstances import circumstances
 from bench.learning.outcome import outcome
+from bench.learning.picture import save_picture
 from bench.learning.table import markdown
 from bench.learning.trials import TRIALS, Trial
 
@@ -28,13 +29,15 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder of the runs")
     parser.add_argument("--record", type=Path, default=RECORD, help="file of what came of them")
     parser.add_argument("--table", action="store_true", help="print the record's table and stop")
+    parser.add_argument("--picture", type=Path, metavar="PNG", help="draw the record and stop")
     given = parser.parse_args(words)
     patterns = given.names or ["*"]
     chosen = [trial for trial in TRIALS if any(fnmatch.fnmatch(trial.name, p) for p in patterns)]
     if not chosen:
         parser.error(f"no run is called {' or '.join(patterns)}; there are {_names()}")
     known = {line["name"] for line in recorded(given.record)}
-    left = [] if given.table else [trial for trial in chosen if trial.name not in known]
+    looking = given.table or given.picture is not None
+    left = [] if looking else [trial for trial in chosen if trial.name not in known]
     with ThreadPoolExecutor(given.jobs) as pool:
         waiting = [pool.submit(_trained, trial, given.runs) for trial in left]
         try:
@@ -45,7 +48,10 @@ def main(words: Sequence[str]) -> int:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     wanted = {trial.name for trial in chosen}
-    print(markdown([line for line in recorded(given.record) if line["name"] in wanted]))
+    lines = [line for line in recorded(given.record) if line["name"] in wanted]
+    print(markdown(lines))
+    if given.picture is not None:
+        save_picture(lines, given.picture)
     return 0
 
 

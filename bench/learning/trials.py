@@ -13,6 +13,9 @@ _TASKS: Final = ("hopper", "halfcheetah")
 _AGENTS: Final = ("vracer", "ddpg", "naf")
 _RULES: Final = ("er", "per", "refer")
 
+_GAMES: Final = ("Pong", "Freeway")
+_SCHEMES: Final = {"per": "per_maxprio", "pser": "pser_maxprio_max"}
+
 _OWN: Final = {"vracer": (), "ddpg": ("configs/ddpg.yaml",), "naf": ("configs/naf.yaml",)}
 """Files of the agents; V-RACER is the default one."""
 _SMALL: Final = "--replay.window=16384"
@@ -58,6 +61,18 @@ def _trials() -> list[Trial]:
             20_000,
         )
         for seed, task, agent, rules in product(_SEEDS, _TASKS, _AGENTS, _RULES)
+    ]
+    found += [
+        Trial(
+            f"{game.lower()}-dqn-{scheme}-0",
+            (
+                f"configs/pser/{file}.yaml",
+                "configs/pser/laptop.yaml",
+                f"--environment.id=Atari/{game}",
+            ),
+            25_000,
+        )
+        for game, (scheme, file) in product(_GAMES, _SCHEMES.items())
     ]
     return found
 

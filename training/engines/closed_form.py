@@ -5,15 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from storage.errors import ConfigError
-
 if TYPE_CHECKING:
     from torch import Tensor
 
     from storage.kernel import Floats32
     from training.stage import Feedback, Parameters, Schedule
 
-__all__ = ["ClosedForm", "check_rows"]
+__all__ = ["ClosedForm"]
 
 
 class ClosedForm(ABC):
@@ -43,23 +41,3 @@ class ClosedForm(ABC):
 
     def stepped(self) -> None:  # noqa: B027
         """The optimizer has changed the parameters: the end of an update."""
-
-
-def check_rows(batch: Any, size: int, action: int) -> None:
-    """Refuses a batch (a named tuple of tensors) whose fields are not of so many steps.
-
-    Observations are checked by the passes that take them.
-
-    Raises:
-        ConfigError: naming the field.
-
-    """
-    wide = ("raw_action", "behaviour_mean", "behaviour_stdev")
-    for name, tensor in batch._asdict().items():
-        wanted = (size, action) if name in wide else (size,)
-        observed = name in ("observation", "next_observation")
-        if not size or not (observed or tensor.shape == wanted):
-            raise ConfigError(
-                f"the batch's {name} has shape {tuple(tensor.shape)}: an update takes at least "
-                f"one step and one number, or {action} of an action, for each of them"
-            )

@@ -14,7 +14,7 @@ from training.agents.ddpg.gradient_kernels import (
     fit,
     take_means,
 )
-from training.engines.closed_form import check_rows
+from training.engines.batch_memory import check_rows
 from training.engines.mlp_pass import ForwardPass, InputPass, MlpPass
 
 if TYPE_CHECKING:

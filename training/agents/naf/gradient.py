@@ -10,11 +10,10 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from storage.kernel import Floats32, Index, kernel
 from training.divergence_kernels import divergence_of, divergence_slope
-from training.engines.closed_form import check_rows
+from training.engines.batch_memory import BatchMemory
 from training.engines.host_targets import HostTargets
 from training.engines.mlp_pass import ForwardPass
 from training.engines.output_gradient import OutputGradient
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NafGradient", "naf_gradient"]
 
+_VECTORS = ("behaviour_log_density", "reward", "continuing", "sampling_weight")
 _FEEDBACK = ("value", "importance_ratio", "divergence", "priority_error")
 
 _ZERO = np.float32(0.0)
@@ -93,10 +93,9 @@ def naf_gradient(
     next_outputs: Floats32,
     stdev: Floats32,
     batch: tuple[Floats32, Floats32, Floats32],
-    vectors: tuple[Floats32, Floats32, Floats32, Floats32],
+    vectors: tuple[Floats32, ...],
     numbers: tuple[float, float, float, float],
     rules: tuple[bool, bool, bool, bool, bool],
-    means: Floats32,
     gradient: Floats32,
     feedback: Floats32,
 ) -> float:
@@ -107,8 +106,8 @@ def naf_gradient(
     (A,) is the policy's. ``batch`` is raw action, behaviour mean and behaviour stdev, (B, A) each;
     ``vectors`` are behaviour log density, reward, continuing and sampling weight, (B,) each;
     ``numbers`` beta, far bound, reward scale and discount; ``rules`` rule 1, rule 2, whether the
-    divergence is KL(pi || mu), the diagonal exponential, and the mean bounded. ``means`` (B, A) is
-    filled with the policy's. ``feedback`` (4, B) becomes Q, importance ratio, divergence and |e|.
+    divergence is KL(pi || mu), the diagonal exponential, and the mean bounded. ``feedback`` (4, B)
+    becomes Q, importance ratio, divergence and |e|.
     """
     action, mu_mean, mu_stdev = batch
     log_mu, reward, continuing, weight = vectors
@@ -118,6 +117,7 @@ def naf_gradient(
     size, width = action.shape
     improving = beta if rule_2 else _ONE
     holding = _ONE - beta if rule_2 else _ZERO
+    means = np.empty((size, width), np.float32)
     lower, slope = np.empty((width, width), np.float32), np.empty(width, np.float32)
     offset, turned = np.empty(width, np.float32), np.empty(width, np.float32)
     normaliser = log_normaliser(stdev)
@@ -187,12 +187,12 @@ class NafGradient(OutputGradient):
         )
         self._stdev: Floats32 = stdev_from_raw(network.raw_stdev).numpy()
         self._next: ForwardPass | None = None
-        self._batch: TransitionBatch | None = None
+        self._memory: BatchMemory | None = None
 
     def bind(self) -> None:
         """Take hold of the memory of both networks."""
         super().bind()
-        self._next, self._batch = None, None
+        self._next, self._memory = None, None
         self._targets.bind()
 
     def fill_outputs(
@@ -204,14 +204,13 @@ class NafGradient(OutputGradient):
         schedule: Schedule,
     ) -> tuple[float, Feedback]:
         """Gradient at value, triangle and mean; feedback as of `NafStage`."""
-        if batch is not self._batch:
-            self._take(batch, len(outputs))
+        memory = self._take(batch)
         loss = naf_gradient(
             outputs,
             self._next_outputs(batch, len(outputs)),
             self._stdev,
-            self._matrices,
-            self._vectors,
+            memory.matrices,
+            memory.vectors,
             (
                 schedule["beta"].item(),
                 schedule["far_bound"].item(),
@@ -219,11 +218,10 @@ class NafGradient(OutputGradient):
                 self._discount,
             ),
             self._rules,
-            self._means,
             gradient,
-            self._numbers,
+            memory.numbers,
         )
-        return loss, dict(zip(_FEEDBACK, self._feedback, strict=True))
+        return loss, memory.feedback()
 
     def stepped(self) -> None:
         """The target goes a part of its way."""
@@ -236,21 +234,8 @@ class NafGradient(OutputGradient):
         self._next.forward(batch.next_observation.numpy())
         return self._next.outputs
 
-    def _take(self, batch: TransitionBatch, size: int) -> None:
-        """Views of a batch's memory, which batches of one size share, and room for its numbers."""
-        check_rows(batch, size, self._stdev.size)
-        self._matrices = (
-            batch.raw_action.numpy(),
-            batch.behaviour_mean.numpy(),
-            batch.behaviour_stdev.numpy(),
-        )
-        self._vectors = (
-            batch.behaviour_log_density.numpy(),
-            batch.reward.numpy(),
-            batch.continuing.numpy(),
-            batch.sampling_weight.numpy(),
-        )
-        self._means = np.empty((size, self._stdev.size), np.float32)
-        self._numbers = np.empty((len(_FEEDBACK), size), np.float32)
-        self._feedback = torch.from_numpy(self._numbers).unbind()
-        self._batch = batch
+    def _take(self, batch: TransitionBatch) -> BatchMemory:
+        """The batch's memory, which batches of one size share."""
+        if self._memory is None or not self._memory.holds(batch):
+            self._memory = BatchMemory(batch, self._stdev.size, _VECTORS, _FEEDBACK)
+        return self._memory

@@ -10,11 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from storage.kernel import Floats32, Index, kernel
 from training.divergence_kernels import divergence_of, divergence_slope
-from training.engines.closed_form import check_rows
+from training.engines.batch_memory import BatchMemory
 from training.engines.output_gradient import OutputGradient
 from training.ratio_kernels import is_near, log_density_of, log_normaliser, ratio_of
 
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["VRacerGradient", "vracer_gradient"]
 
+_VECTORS = ("behaviour_log_density", "reward", "next_value_target", "sampling_weight")
 _FEEDBACK = ("value", "importance_ratio", "divergence", "priority_error")
 
 _ZERO = np.float32(0.0)
@@ -53,7 +53,7 @@ def vracer_gradient(
     outputs: Floats32,
     raw_stdev: Floats32,
     batch: tuple[Floats32, Floats32, Floats32],
-    vectors: tuple[Floats32, Floats32, Floats32, Floats32],
+    vectors: tuple[Floats32, ...],
     numbers: tuple[float, float, float, float],
     rules: tuple[bool, bool, bool],
     gradient: Floats32,
@@ -134,7 +134,7 @@ class VRacerGradient(OutputGradient):
             settings.divergence == "policy_behaviour",
         )
         self._no_raw = np.empty((0, network.action_size), np.float32)
-        self._batch: TensorBatch | None = None
+        self._memory: BatchMemory | None = None
 
     def fill_outputs(
         self,
@@ -145,14 +145,13 @@ class VRacerGradient(OutputGradient):
         schedule: Schedule,
     ) -> tuple[float, Feedback]:
         """Gradient at value, mean and standard deviation; feedback as of `VRacerStage`."""
-        if batch is not self._batch:
-            self._take(batch, len(outputs))
+        memory = self._take(batch)
         raw = self._raw
         loss = vracer_gradient(
             outputs,
             self._no_raw if raw is None else raw.detach().numpy()[None],
-            self._matrices,
-            self._vectors,
+            memory.matrices,
+            memory.vectors,
             (
                 schedule["beta"].item(),
                 schedule["far_bound"].item(),
@@ -162,24 +161,12 @@ class VRacerGradient(OutputGradient):
             self._rules,
             gradient,
             self._no_raw[:, 0] if raw is None else others[raw][0],
-            self._numbers,
+            memory.numbers,
         )
-        return loss, dict(zip(_FEEDBACK, self._feedback, strict=True))
+        return loss, memory.feedback()
 
-    def _take(self, batch: TensorBatch, size: int) -> None:
-        """Views of a batch's memory, which batches of one size share."""
-        check_rows(batch, size, self._no_raw.shape[1])
-        self._batch = batch
-        self._matrices = (
-            batch.raw_action.numpy(),
-            batch.behaviour_mean.numpy(),
-            batch.behaviour_stdev.numpy(),
-        )
-        self._vectors = (
-            batch.behaviour_log_density.numpy(),
-            batch.reward.numpy(),
-            batch.next_value_target.numpy(),
-            batch.sampling_weight.numpy(),
-        )
-        self._numbers = np.empty((len(_FEEDBACK), len(batch.reward)), np.float32)
-        self._feedback = torch.from_numpy(self._numbers).unbind()
+    def _take(self, batch: TensorBatch) -> BatchMemory:
+        """The batch's memory, which batches of one size share."""
+        if self._memory is None or not self._memory.holds(batch):
+            self._memory = BatchMemory(batch, self._no_raw.shape[1], _VECTORS, _FEEDBACK)
+        return self._memory

@@ -44,10 +44,13 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def show_curve(run: RunFolder, *, window: int = 20, picture: Path | None = None) -> None:
+def show_curve(
+    run: RunFolder, *, window: int = 20, picture: Path | None = None, asked: bool = True
+) -> None:
     """Prints the curve and renews the run's picture, or draws it into `picture`.
 
-    Warns where the run's own picture cannot be written, as of a run of somebody else's.
+    Warns where the run's own picture cannot be written, as of a run of somebody else's. Where
+    nobody `asked` for a curve and there is none, prints why.
 
     Raises:
         ConfigError: the run has nothing to draw, and why; or `picture` cannot be written.
@@ -57,6 +60,9 @@ def show_curve(run: RunFolder, *, window: int = 20, picture: Path | None = None)
     from pipeline.learning_curve import read_learning_curve
 
     curve = read_learning_curve(run.path)
+    if curve.missing and not asked:
+        print(f"no curve: {curve.missing}")
+        return
     if curve.missing:
         raise ConfigError(f"{run.path} has no curve: {curve.missing}")
     print(curve_text(curve, window=window, unicode=_speaks_unicode()))

@@ -101,9 +101,8 @@ def save_figure(
 
 
 def _draw_returns(axes: Axes, curve: LearningCurve, window: int) -> None:
-    axes.scatter(
-        curve.steps, curve.returns, s=10, color=_BLUE, alpha=0.35, linewidths=0, label="an episode"
-    )
+    dots = curve.line(1)
+    axes.scatter(*dots, s=10, color=_BLUE, alpha=0.35, linewidths=0, label="an episode")
     steps, mean = curve.line(window)
     axes.plot(steps, mean, color=_BLUE, linewidth=2, label=f"mean of the last {window} episodes")
     if len(curve.greedy_steps):

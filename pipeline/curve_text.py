@@ -46,7 +46,7 @@ def curve_text(
 def _bars(curve: LearningCurve, window: int, width: int) -> Numbers:
     """A column's height; NaN before the first point."""
     steps, means = curve.line(window)
-    ends = steps[-1] * np.arange(1, width + 1) / width
+    ends = curve.end * np.arange(1, width + 1) / width
     points = np.searchsorted(steps, ends, side="right")
     return np.asarray(np.concatenate([[np.nan], means])[points], dtype=np.float64)
 
@@ -63,6 +63,5 @@ def _with_axes(
     ]
     width = len(lines[0])
     drawn.append(f"{'':>{margin}} {corner}{floor * width}")
-    end = (curve.greedy_steps if curve.offline else curve.steps)[-1]
-    drawn.append(f"{'':>{margin}}  0{curve.unit:^{max(width - 12, 1)}}{end:>11,.0f}")
+    drawn.append(f"{'':>{margin}}  0{curve.unit:^{max(width - 12, 1)}}{curve.end:>11,.0f}")
     return drawn

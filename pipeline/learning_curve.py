@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 import storage
-from pipeline.episode_order import in_order_of_end
+from pipeline.episode_order import in_order_of_end, whole_returns
 from pipeline.metric_columns import read_columns
 from pipeline.run_folder import RunFolder
 
@@ -30,9 +30,10 @@ def _none() -> Numbers:
 class LearningCurve:
     """All arrays are float64; steps are `unit`, warm-up included.
 
-    `steps` and `returns` have one entry an episode, in the order in which episodes ended;
-    `schedule_steps`, `beta` and `far_fraction` one entry a line of metrics.csv that has them, and
-    so have `greedy_steps` and `greedy_returns`, the means of evaluations.
+    `steps` and `returns` have one entry an episode, in the order in which episodes ended; a return
+    is NaN where the environment did not end the episode, and counts in no mean. `schedule_steps`,
+    `beta` and `far_fraction` have one entry a line of metrics.csv that has them, and so have
+    `greedy_steps` and `greedy_returns`, the means of evaluations.
     """
 
     steps: Numbers
@@ -59,12 +60,24 @@ class LearningCurve:
         return "updates" if self.offline else "environment steps"
 
     @property
+    def end(self) -> float:
+        """The last of all steps that a curve with something to draw knows of."""
+        return float((self.greedy_steps if self.offline else self.steps)[-1])
+
+    @property
+    def whole(self) -> npt.NDArray[np.bool_]:
+        """Whether each episode was ended by its environment."""
+        return ~np.isnan(self.returns)
+
+    @property
     def missing(self) -> str:
         """Why there is nothing to draw; empty where there is."""
-        if len(self.greedy_returns if self.offline else self.returns):
+        if len(self.greedy_returns) if self.offline else self.whole.any():
             return ""
         if self.lost:
             return self.lost
+        if not self.offline and len(self.returns):
+            return "every episode was cut, by the end of the run for instance, so none has a return"
         if not self.offline:
             return "no episode has ended yet"
         if self.evaluated:
@@ -78,7 +91,8 @@ class LearningCurve:
         """Steps and returns of the curve: means of `window` training episodes, or evaluations."""
         if self.offline:
             return self.greedy_steps, self.greedy_returns
-        return self.steps, running_mean(self.returns, window)
+        whole = self.whole
+        return self.steps[whole], running_mean(self.returns[whole], window)
 
     def line_name(self, window: int) -> str:
         """What the points of `line` are returns of."""
@@ -88,9 +102,8 @@ class LearningCurve:
 
     def last(self, episodes: int) -> float:
         """The end of `line(episodes)`; NaN before the first of its points."""
-        if self.offline:
-            return float(self.greedy_returns[-1]) if len(self.greedy_returns) else float("nan")
-        return float(self.returns[-episodes:].mean()) if len(self.returns) else float("nan")
+        points = self.greedy_returns[-1:] if self.offline else self.returns[self.whole][-episodes:]
+        return float(points.mean()) if len(points) else float("nan")
 
 
 def read_learning_curve(run: Path) -> LearningCurve:
@@ -151,7 +164,7 @@ def _episodes(path: Path, name: Any) -> tuple[Numbers, Numbers]:
         records = in_order_of_end(store, None if name is None else str(name))
     finally:
         store.close()
-    return np.cumsum(records["length"], dtype=np.float64), records["return"].astype(np.float64)
+    return np.cumsum(records["length"], dtype=np.float64), whole_returns(records)
 
 
 def _marks(settings: dict[str, Any]) -> tuple[int | None, float | None]:

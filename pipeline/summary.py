@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.episode_order import in_order_of_end
+from pipeline.episode_order import in_order_of_end, whole_returns
 from pipeline.summary_overlay import OverlaySummary, readable_segments, summarize_overlays
 from storage.layout import FORMAT_VERSION, BehaviourKind, Ending, RowKind
 from storage.retention import dropped_records
@@ -93,8 +93,9 @@ class StoreSummary:
     rows: int
     dropped: DroppedSummary
     returns: Spread | None
-    """Over all episodes ever, of dropped segments, too; so are `lengths` and `endings`."""
+    """Of the episodes that their environment ended, over all ever, of dropped segments, too."""
     lengths: Spread | None
+    """Of all episodes ever; so are `endings`."""
     endings: dict[str, int]
     segments: list[SegmentSummary]
     overlays: list[OverlaySummary]
@@ -113,6 +114,7 @@ def summarize(
     """Reads `store`'s logs and overlays; see `summarize_overlays` for the other arguments."""
     dropped = [records for _, _, records in dropped_records(store.paths)]
     records = in_order_of_end(store)
+    returns = whole_returns(records)
     return StoreSummary(
         path=str(store.path),
         uuid=str(store.uuid),
@@ -132,7 +134,7 @@ def summarize(
             episodes=sum(map(len, dropped)),
             steps=sum(int(each["length"].sum()) for each in dropped),
         ),
-        returns=Spread.of(records["return"]),
+        returns=Spread.of(returns[~np.isnan(returns)]),
         lengths=Spread.of(records["length"]),
         endings={e.name.lower(): int((records["ending"] == e).sum()) for e in Ending},
         segments=[_segment(store, info) for info in store.segments],

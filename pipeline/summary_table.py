@@ -12,6 +12,7 @@ from rich.table import Table
 
 from pipeline.summary import Spread, StoreSummary
 from pipeline.summary_overlay import OverlaySummary, PrioritySummary
+from storage.layout import Ending
 
 __all__ = ["byte_text", "print_summary"]
 
@@ -102,6 +103,8 @@ def _episodes(summary: StoreSummary) -> Table:
     spreads = {"return": summary.returns, "length": summary.lengths}
     headers = ["episodes", "mean", "deviation", "smallest", "median", "largest", "mean of last 20"]
     endings = ", ".join(f"{count:,} {name}" for name, count in summary.endings.items() if count)
+    if any(summary.endings[each.name.lower()] for each in Ending if not each.by_environment):
+        endings += "; returns are of those terminated or truncated"
     table = _table("", headers, [_spread_row(n, s) for n, s in spreads.items() if s])
     table.caption, table.caption_justify = endings or "no episode yet", "left"
     return table

@@ -125,7 +125,7 @@ def _train(run: Run, stop: RoundEndStop) -> None:
     counters = module.counters
     print(f"\n{_done(module)} in {_duration(counters.wall_time)}\n")
     if run.folder.store.is_dir():
-        show_curve(run.folder)
+        show_curve(run.folder, asked=False)
 
 
 def _set_aside(damaged: Path) -> None:

@@ -64,6 +64,11 @@ class Ending(IntEnum):
     CUT = 4
     """Stopped by the writer: end of the run, a full shard, or a value that is not finite."""
 
+    @property
+    def by_environment(self) -> bool:
+        """Whether the environment ended the episode, so that its return is a whole one."""
+        return self in (Ending.TERMINATED, Ending.TRUNCATED)
+
 
 def align_up(value: int, multiple: int) -> int:
     """The least multiple of ``multiple`` that is not below ``value``."""

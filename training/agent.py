@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from abc import abstractmethod
 from dataclasses import asdict, replace
@@ -238,7 +239,7 @@ class ReplayAgent(LightningModule):
 
     def episode_ended(self, record: EpisodeRecord) -> None:
         """Counts an episode that was just committed."""
-        self.recent_returns.add(record.episode_return)
+        self.recent_returns.add(record)
 
     def status(self) -> Status:
         """The state that a progress bar shows."""
@@ -380,7 +381,7 @@ class ReplayAgent(LightningModule):
             "far_fraction": view.far_fraction,
             "beta": self.beta,
         }
-        if self.recent_returns.count:
+        if not math.isnan(self.recent_returns.mean):
             row["episode_return"] = self.recent_returns.mean
         if self.counters.updates:
             row |= self.measure(view)

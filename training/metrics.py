@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from storage import EpisodeRecord
+
 __all__ = [
     "EPISODES_AVERAGED",
     "MetricsFile",
@@ -67,21 +69,22 @@ def rounds_between_rows(every_steps: int, round_steps: int) -> int:
 
 
 class RecentReturns:
-    """Undiscounted returns of the last 100 finished episodes."""
+    """Undiscounted returns of the last 100 episodes that their environment ended."""
 
     def __init__(self, returns: Iterable[float] = (), count: int = 0) -> None:
         self._returns: deque[float] = deque(returns, EPISODES_AVERAGED)
         self.count = count
-        """Episodes finished since the run began."""
+        """Episodes finished since the run began, however they ended."""
 
-    def add(self, episode_return: float) -> None:
-        """Takes one more episode."""
-        self._returns.append(episode_return)
+    def add(self, record: EpisodeRecord) -> None:
+        """Takes one more episode; one that was cut has no whole return."""
+        if record.ending.by_environment:
+            self._returns.append(record.episode_return)
         self.count += 1
 
     @property
     def mean(self) -> float:
-        """Mean return; NaN before the first episode ended."""
+        """Mean return; NaN before the first of them."""
         return float(np.mean(self._returns)) if self._returns else float("nan")
 
     def state(self) -> dict[str, Any]:

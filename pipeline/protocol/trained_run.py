@@ -11,13 +11,12 @@ from typing import Any, Final
 import numpy as np
 
 import storage
-from pipeline.episode_order import in_order_of_end
+from pipeline.episode_order import in_order_of_end, whole_returns
 from pipeline.flat_settings import flat_settings
 from pipeline.method_name import method_name
 from pipeline.protocol.bins import TrainingReturns
 from pipeline.run_folder import RunFolder
 from storage.errors import ConfigError
-from storage.layout import Ending
 
 __all__ = ["Method", "TrainedRun", "differing", "methods_of"]
 
@@ -81,10 +80,9 @@ class TrainedRun:
             )
         with storage.open(path) as store:
             records = in_order_of_end(store, str(self.settings["name"]))
-        whole = np.isin(records["ending"], [Ending.TERMINATED, Ending.TRUNCATED])
         return TrainingReturns(
             np.cumsum(records["length"], dtype=np.int64),
-            np.where(whole, records["return"], np.nan).astype(np.float64),
+            whole_returns(records),
             int(self.settings["loop.warmup"]),
         )
 

@@ -15,11 +15,25 @@ from storage.errors import ConfigError
 def test_the_curve_is_the_store_s(run: Path) -> None:
     curve = read_learning_curve(run)
     with storage.open(run / "store") as store:
-        returns = store.episodes["return"].to_numpy()
+        table = store.episodes.to_pandas()
     assert curve.steps[-1] == 1100
-    assert np.array_equal(curve.returns, returns)
+    assert np.array_equal(curve.returns[curve.whole], table["return"][table["ending"] != "cut"])
     assert len(curve.beta) == len(curve.far_fraction) == len(curve.schedule_steps) > 3
     assert curve.schedule_steps[-1] == 1100
+
+
+def test_an_episode_that_the_run_s_end_cut_counts_in_no_mean(run: Path) -> None:
+    """Its reward so far is no return, and would pull the end of every curve down."""
+    curve = read_learning_curve(run)
+    with storage.open(run / "store") as store:
+        table = store.episodes.to_pandas()
+    assert table["ending"].iloc[-1] == "cut"
+    assert curve.whole.tolist() == [*[True] * (len(table) - 1), False]
+    assert curve.last(20) == pytest.approx(table["return"].iloc[-21:-1].mean())
+    steps, means = curve.line(5)
+    assert steps[-1] == 1100 - table["length"].iloc[-1]
+    assert means[-1] == pytest.approx(curve.last(5))
+    assert curve.end == 1100
 
 
 def test_the_picture_s_marks(run: Path) -> None:

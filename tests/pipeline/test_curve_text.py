@@ -51,3 +51,12 @@ def test_equal_returns_and_no_returns() -> None:
 def test_last_episodes() -> None:
     assert curve([1, 1, 1], [1.0, 2.0, 4.0]).last(2) == 3.0
     assert np.isnan(curve([], []).last(2))
+
+
+def test_an_episode_that_was_cut_is_time_without_a_return() -> None:
+    cut = curve([10, 10, 20], [0.0, 4.0, np.nan])
+    assert cut.last(2) == 2.0
+    lines = curve_text(cut, window=1, width=4, height=2).splitlines()
+    assert lines[1:3] == ["4 ┤ ███", "0 ┤▁███"]
+    assert lines[-1].endswith("40")
+    assert curve_text(curve([5], [np.nan])).startswith("every episode was cut")

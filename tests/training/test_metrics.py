@@ -8,6 +8,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
+from storage import Ending, EpisodeRecord
 from storage.errors import DiskFullError
 from training.metrics import MetricsFile, RecentReturns, effective_fraction, quantiles
 
@@ -58,11 +59,25 @@ def test_recent_returns_keep_the_last_hundred_and_survive_their_state():
     recent = RecentReturns()
     assert math.isnan(recent.mean)
     for value in range(150):
-        recent.add(float(value))
+        recent.add(ended(float(value)))
     again = RecentReturns.restore(recent.state())
     assert (again.mean, again.count) == (99.5, 150)
-    again.add(1000.0)
+    again.add(ended(1000.0, Ending.TRUNCATED))
     assert again.mean == pytest.approx(99.5 + 9.5)
+
+
+def ended(episode_return: float, ending: Ending = Ending.TERMINATED) -> EpisodeRecord:
+    return EpisodeRecord(0, 0, 0, 5, ending, episode_return, None, 0, 0)
+
+
+@pytest.mark.parametrize("ending", [Ending.CUT, Ending.SALVAGED])
+def test_an_episode_that_was_cut_is_counted_but_has_no_return(ending: Ending) -> None:
+    recent = RecentReturns()
+    recent.add(ended(-50.0, ending))
+    assert recent.count == 1
+    assert math.isnan(recent.mean)
+    recent.add(ended(3.0))
+    assert (recent.mean, recent.count) == (3.0, 2)
 
 
 def test_effective_fraction_and_quantiles():

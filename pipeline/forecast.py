@@ -24,10 +24,10 @@ from storage.overlay import OVERLAY_COLUMNS
 from storage.schema import make_schema
 
 if TYPE_CHECKING:
-    from storage import EnvironmentSpec
     from storage.schema import Schema
     from training.agent import ReplayAgent
     from training.config import RunConfig
+    from training.preflight import CheckedRun
 
 __all__ = [
     "SHORTEST",
@@ -84,23 +84,19 @@ def forecast_collection(schema: Schema, steps: int, lanes: int, longest: int | N
     return Forecast(total, need.first, maps=maps, files=files)
 
 
-def _schema(config: RunConfig, spec: EnvironmentSpec) -> Schema:
+def _schema(run: CheckedRun) -> Schema:
     """Of the store that a run writes; about that of the one it only reads."""
-    recorded = {}
-    if config.replay.store is None:
-        from training.recording import describe_recorded
-
-        recorded = dataclasses.asdict(describe_recorded(config.environment)[1])
-    return make_schema(spec.observation_space, spec.action_space, **recorded)
+    recorded = dataclasses.asdict(run.recording)
+    return make_schema(run.spec.observation_space, run.spec.action_space, **recorded)
 
 
-def forecast_run(config: RunConfig, spec: EnvironmentSpec, parameters: int) -> Forecast:
+def forecast_run(run: CheckedRun, parameters: int) -> Forecast:
     """Of `sharpwave train`; `parameters` are the bytes of the agent's networks."""
-    replay, loop = config.replay, config.loop
-    longest = spec.max_episode_steps
+    config, replay, loop = run.config, run.config.replay, run.config.loop
+    longest = run.spec.max_episode_steps
     window = replay.window + (longest or _UNKNOWN_LENGTH)
     shape = {"lanes": loop.lanes, "window": replay.window, "longest": longest}
-    schema = _schema(config, spec)
+    schema = _schema(run)
     held = overlay_need(window, **shape)  # type: ignore[arg-type]
     segments = held.segments + loop.lanes
     checkpoints = _checkpoint_bytes(config, window, parameters)
@@ -119,7 +115,7 @@ def forecast_run(config: RunConfig, spec: EnvironmentSpec, parameters: int) -> F
     )
 
 
-def announce_run(config: RunConfig, spec: EnvironmentSpec, module: ReplayAgent, path: Path) -> None:
+def announce_run(run: CheckedRun, module: ReplayAgent, path: Path) -> None:
     """Prints what the run in the folder `path` will take, beyond what it has taken already.
 
     Raises:
@@ -127,7 +123,7 @@ def announce_run(config: RunConfig, spec: EnvironmentSpec, module: ReplayAgent, 
         ConfigError: the process may not have so many maps or files.
     """
     parameters = sum(each.numel() * each.element_size() for each in module.parameters())
-    forecast = forecast_run(config, spec, parameters)
+    forecast = forecast_run(run, parameters)
     used = disk_use(path)["total"] if path.is_dir() else 0
     memory, rest = available_memory(), max(forecast.disk - used, 0)
     available = "" if memory is None else f", {byte_text(memory)} are available"

@@ -102,11 +102,13 @@ def train(run: Run) -> None:
 def _train(run: Run, stop: RoundEndStop) -> None:
     from training.preflight import check_run
 
-    config, spec = check_run(run.config)
-    import training
+    checked = check_run(run.config)
+    config = checked.config
+    from training.assembly import assemble
+    from training.assembly import trainer as make_trainer
 
-    module, data = training.build(config, run.folder.path)
-    trainer = training.trainer(config, run.folder.path)
+    module, data = assemble(checked, run.folder.path)
+    trainer = make_trainer(config, run.folder.path)
     _add_lines(trainer, run)
     with run.folder.held():
         try:
@@ -115,7 +117,7 @@ def _train(run: Run, stop: RoundEndStop) -> None:
             for damaged in run.damaged:
                 _set_aside(damaged)
             print(f"{run.folder.path}: {config.environment.id}, {_budget(config)}")
-            announce_run(config, spec, module, run.folder.path)
+            announce_run(checked, module, run.folder.path)
             if stop.asked:
                 raise KeyboardInterrupt(_kept(run.folder, module, at_round_end=True))
             _fit(trainer, module, data, run, stop)
@@ -246,7 +248,7 @@ def _print_config(
         config = _new_config(files, values)
     else:
         config = _resumed_run(Path(resume), options).config
-    print_settings(check_run(config)[0])
+    print_settings(check_run(config).config)
 
 
 def _new_run(files: Sequence[str], values: dict[str, Any]) -> Run:

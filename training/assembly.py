@@ -36,8 +36,9 @@ if TYPE_CHECKING:
     from storage import EnvironmentSpec
     from training.agent import ReplayAgent
     from training.config import RunConfig
+    from training.preflight import CheckedRun
 
-__all__ = ["build", "make_agent", "make_lanes", "trainer"]
+__all__ = ["assemble", "build", "make_agent", "make_lanes", "trainer"]
 
 
 def build(
@@ -61,14 +62,22 @@ def build(
     Raises:
         SharpwaveError: settings that cannot be met; see :func:`training.preflight.check_run`.
     """
-    config, spec = check_run(config)
+    return assemble(check_run(config), run_dir)
+
+
+def assemble(
+    checked: CheckedRun, run_dir: Path | str | None = None
+) -> tuple[ReplayAgent, OnlineExperience | OfflineExperience]:
+    """What :func:`build` gives, of a run that was checked already."""
+    config = checked.config
     quiet_lightning()
     torch.set_num_threads(config.loop.threads)
     folder = run_directory(config, run_dir)
-    agent = make_agent(config, spec)
+    agent = make_agent(config, checked.spec)
     if config.replay.store is not None:
         return agent, OfflineExperience(config, folder)
-    return agent, OnlineExperience(config, folder, partial(make_lanes, config))
+    lanes = partial(make_lanes, config)
+    return agent, OnlineExperience(config, folder, lanes, checked.recording)
 
 
 def make_agent(config: RunConfig, spec: EnvironmentSpec) -> ReplayAgent:

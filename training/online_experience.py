@@ -12,7 +12,6 @@ from storage.episode import read_episode
 from storage.errors import StoreExistsError
 from training.collector import Collector
 from training.experience import Experience, check_store
-from training.recording import describe_recorded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from training.collector import FinishedEpisode
     from training.config import RunConfig
     from training.lanes import Lanes
+    from training.recording import Recording
 
 __all__ = ["OnlineExperience"]
 
@@ -35,6 +35,7 @@ class OnlineExperience(Experience):
         config: The run's settings.
         run_dir: The run's directory; its store is ``run_dir/store``.
         make_lanes: Makes the environment lanes when training begins.
+        recording: How a new store keeps what the environment shows.
     """
 
     store: storage.Store
@@ -42,9 +43,16 @@ class OnlineExperience(Experience):
     steps_set_aside: int = 0
     """Steps of finished episodes after the checkpoint, which going on took out of the store."""
 
-    def __init__(self, config: RunConfig, run_dir: Path, make_lanes: Callable[[], Lanes]) -> None:
+    def __init__(
+        self,
+        config: RunConfig,
+        run_dir: Path,
+        make_lanes: Callable[[], Lanes],
+        recording: Recording,
+    ) -> None:
         super().__init__(config, run_dir)
         self._make_lanes = make_lanes
+        self._recording = recording
 
     @property
     def store_path(self) -> Path:
@@ -97,9 +105,9 @@ class OnlineExperience(Experience):
         self._writer.retain(self.view.needed_segments())
 
     def _new_store(self, agent: ReplayAgent) -> storage.Store:
-        _, recording = describe_recorded(self.config.environment)
+        recording = dataclasses.asdict(self._recording)
         try:
-            return storage.create(self.store_path, agent.spec, **dataclasses.asdict(recording))
+            return storage.create(self.store_path, agent.spec, **recording)
         except StoreExistsError as error:
             raise StoreExistsError(
                 f"{self.store_path} is there already, from an earlier run: give training.build "

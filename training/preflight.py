@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,15 +24,28 @@ from training.engines.engine_choice import check_engine
 from training.environment import EnvironmentConfig, describe_environment, stored_id
 from training.named_code import refuse_named_code
 from training.placement import device_type
+from training.recording import Recording, describe_recorded
 
 if TYPE_CHECKING:
     from storage import EnvironmentSpec
 
-__all__ = ["check_budget", "check_run", "stored_environment"]
+__all__ = ["CheckedRun", "check_budget", "check_run", "stored_environment"]
 
 
-def check_run(config: RunConfig) -> tuple[RunConfig, EnvironmentSpec]:
-    """The settings as they will be used, and the environment that steps come from.
+@dataclass(frozen=True, slots=True)
+class CheckedRun:
+    """A run that nothing speaks against, with all that its environment was made for to find out."""
+
+    config: RunConfig
+    """The settings as they will be used."""
+    spec: EnvironmentSpec
+    """The environment that steps come from."""
+    recording: Recording = field(default_factory=Recording)
+    """How the run's own store keeps the steps; a run that acts nowhere has none."""
+
+
+def check_run(config: RunConfig) -> CheckedRun:
+    """Whatever can be refused before a run has a folder is; the environment is made once.
 
     A run that trains from a store takes the making of the store's environment (``kwargs`` and
     ``wrappers``) where its own settings say nothing of it.
@@ -52,12 +66,12 @@ def check_run(config: RunConfig) -> tuple[RunConfig, EnvironmentSpec]:
     if config.replay.scheme not in SCHEMES:
         own_scheme(config.replay.scheme)
     if config.replay.store is None:
-        spec = describe_environment(config.environment)
+        checked = CheckedRun(config, *describe_recorded(config.environment))
     else:
-        config, spec = _check_store(config, Path(config.replay.store))
-    flatten_space(spec.observation_space, "observation")
-    config.agent.check_spaces(spec)
-    return config, spec
+        checked = _check_store(config, Path(config.replay.store))
+    flatten_space(checked.spec.observation_space, "observation")
+    checked.config.agent.check_spaces(checked.spec)
+    return checked
 
 
 def stored_environment(path: Path | str) -> EnvironmentConfig:
@@ -97,7 +111,7 @@ def check_budget(config: RunConfig) -> None:
         )
 
 
-def _check_store(config: RunConfig, path: Path) -> tuple[RunConfig, EnvironmentSpec]:
+def _check_store(config: RunConfig, path: Path) -> CheckedRun:
     with storage.open(path) as store:
         kept, steps = store.env_spec, store.n_steps
     config = dataclasses.replace(config, environment=_completed(config.environment, kept, path))
@@ -114,7 +128,7 @@ def _check_store(config: RunConfig, path: Path) -> tuple[RunConfig, EnvironmentS
             f"{path} holds {steps:,} steps, fewer than a batch of {batch:,}; collect more, or "
             "lower agent.batch_size"
         )
-    return config, kept
+    return CheckedRun(config, kept)
 
 
 def _completed(own: EnvironmentConfig, kept: EnvironmentSpec, path: Path) -> EnvironmentConfig:

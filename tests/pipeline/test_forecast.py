@@ -18,14 +18,14 @@ from storage.errors import ConfigError, DiskFullError
 from storage.machine import descriptor_limit, map_limit
 from tests.training.tiny import run, tiny_config
 from training.assembly import make_agent
-from training.environment import describe_environment
-from training.preflight import check_run
+from training.preflight import CheckedRun, check_run
+from training.recording import describe_recorded
 
 
 def foretold(config: Any) -> Forecast:
-    config, spec = check_run(config)
-    parameters = sum(4 * each.numel() for each in make_agent(config, spec).parameters())
-    return forecast_run(config, spec, parameters)
+    checked = check_run(config)
+    agent = make_agent(checked.config, checked.spec)
+    return forecast_run(checked, sum(4 * each.numel() for each in agent.parameters()))
 
 
 def sizes(folder: Path) -> int:
@@ -42,7 +42,8 @@ def test_a_run_takes_about_the_disk_that_was_foretold(tmp_path: Path) -> None:
 
 def test_a_game_takes_a_frame_a_step_on_the_disk() -> None:
     config = tiny_config(environment="Atari/Pong", steps=10**6, retention="keep")
-    foreseen = forecast_run(config, describe_environment(config.environment), parameters=0)
+    checked = CheckedRun(config, *describe_recorded(config.environment))
+    foreseen = forecast_run(checked, parameters=0)
     assert 10**6 * 84 * 84 < foreseen.disk < 1.2 * 10**6 * 84 * 84
 
 
@@ -99,8 +100,8 @@ def test_maps_and_files_are_held_against_the_system_s_limits(
 
 
 def test_a_run_s_own_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    config, spec = check_run(tiny_config())
-    announce_run(config, spec, make_agent(config, spec), tmp_path / "run")
+    checked = check_run(tiny_config())
+    announce_run(checked, make_agent(checked.config, checked.spec), tmp_path / "run")
     out = capsys.readouterr().out
     assert out.startswith("It takes some ")
     assert " of the disk, " in out

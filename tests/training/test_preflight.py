@@ -98,8 +98,8 @@ def test_the_budget_is_refused_before_torch_is_loaded():
 
 def test_a_store_must_be_of_the_environment_that_settings_name(tmp_path):
     store = fill(tmp_path / "store", EnvironmentConfig("Pendulum-v1"))
-    config, spec = check_run(offline(store, "Pendulum-v1"))
-    assert (spec.id, config.environment.id) == ("Pendulum-v1", "Pendulum-v1")
+    checked = check_run(offline(store, "Pendulum-v1"))
+    assert (checked.spec.id, checked.config.environment.id) == ("Pendulum-v1", "Pendulum-v1")
     with pytest.raises(SchemaMismatchError, match=r"Pendulum-v1 with observation_space .*Hopper"):
         check_run(offline(store, "Hopper-v5"))
     agent = replace(tiny_config().agent, batch_size=64)
@@ -127,9 +127,9 @@ def test_settings_say_the_environment_that_was_used(tmp_path):
     )
     store = fill(tmp_path / "store", made)
     assert stored_environment(store) == made
-    assert check_run(offline(store, "Pendulum-v1"))[0].environment == made
+    assert check_run(offline(store, "Pendulum-v1")).config.environment == made
     own = EnvironmentConfig("Pendulum-v1", {"g": 9.0})
-    assert check_run(offline(store, own))[0].environment == own
+    assert check_run(offline(store, own)).config.environment == own
 
 
 def test_a_store_whose_environment_is_not_installed_can_be_learnt_from(tmp_path):
@@ -141,7 +141,7 @@ def test_a_store_whose_environment_is_not_installed_can_be_learnt_from(tmp_path)
     document["attributes"]["checksum"] = attributes_checksum(document["attributes"])
     metadata.write_text(json.dumps(document))
     config = offline(path, "Robot-v0")
-    assert check_run(config)[1] == replace(spec, id="Robot-v0")
+    assert check_run(config).spec == replace(spec, id="Robot-v0")
     with pytest.raises(EnvironmentNotFoundError, match="Robot-v0"):
         check_run(replace(config, evaluation=EvaluationConfig(100, 1)))
 

@@ -12,6 +12,7 @@ from torch.nn import functional
 from torch.nn.utils import skip_init
 
 from storage.errors import ConfigError
+from training.wide_linear import WIDE, WideLinear
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -113,5 +114,6 @@ def _hidden_layer(
 
 def _empty_linear(fan_in: int, fan_out: int) -> nn.Linear:
     """Build a linear layer without the initialisation that would draw from the global generator."""
-    layer: nn.Linear = skip_init(nn.Linear, fan_in, fan_out)  # type: ignore[no-untyped-call]
+    kind = WideLinear if fan_in * fan_out >= WIDE else nn.Linear
+    layer: nn.Linear = skip_init(kind, fan_in, fan_out)  # type: ignore[no-untyped-call]
     return layer

@@ -7,6 +7,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
 CODE := storage training pipeline tests bench
+# Processes that share the test suite: one a core, four at most.
+TESTERS ?= $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() or 1, 4))')
 
 # One thread each: two threads beside another process are slower than one, and one is repeatable.
 export OMP_NUM_THREADS := 1
@@ -53,7 +55,7 @@ contracts: $(READY) ## which package may import which
 	@$(BIN)/lint-imports --no-logo >$(VENV)/contracts.log 2>&1 || { cat $(VENV)/contracts.log; exit 1; }
 
 unit: $(READY) ## the test suite alone
-	@$(BIN)/python -m pytest -q -m "not soak"
+	@$(BIN)/python -m pytest -q -m "not soak" --numprocesses=$(TESTERS) --dist=loadfile
 
 soak: $(READY) ## the tests that take minutes: kills, thousands of reopenings, long runs
 	@$(BIN)/python -m pytest -q -m soak

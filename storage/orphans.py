@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -22,12 +24,20 @@ from storage.position import LanePosition, OpenPosition, SegmentPosition, StoreP
 from storage.retention import finish_drops, is_dropped, orphan_dropped
 from storage.segment import header_of
 from storage.segment_writer import SegmentWriter
+from storage.syncing import sync_path, sync_tree
 from storage.trust import failing_episodes
 
 if TYPE_CHECKING:
     from storage.store import Store
 
 __all__ = ["rewind", "save_rows"]
+
+Rows = Mapping[str, np.ndarray[Any, Any]]
+"""Columns by name."""
+_NOTE: Final = "orphan.json"
+_TAIL: Final = "log.tail"
+_BLOCK: Final = 1024
+"""Rows that are compared at a time."""
 
 
 def rewind(store: Store, position: StorePosition, run: str) -> None:
@@ -178,15 +188,54 @@ def _only_closed(log: CommitLog, sequence: int, opened: OpenPosition | None) -> 
 
 
 def save_rows(store: Store, writer: SegmentWriter, tail: bytes, first: int, end: int) -> Path:
-    """Copy rows [first, end) and the log's tail to a new folder below orphans/, which is given."""
+    """Copy rows [first, end) and the log's tail to a folder below orphans/, which is given.
+
+    It is on the device before the caller changes anything. What the caller changes may not be: a
+    kill in between, or a power cut after it, brings back rows that are in their folder already.
+    """
+    rows = {name: array[first:end] for name, array in writer.arrays.items()}
+    held = _holding(store, writer.id, rows, tail, first)
+    if held is not None:
+        return held
     folder = _orphanage(store, writer.id)
     with disk_full_as_error(folder, len(tail)):
-        for name, array in writer.arrays.items():
-            np.save(folder / f"{name}.npy", array[first:end])
-        (folder / "log.tail").write_bytes(tail)
+        for name, array in rows.items():
+            np.save(folder / f"{name}.npy", array)
+        (folder / _TAIL).write_bytes(tail)
         note = {"segment": writer.id, "first_row": first, "end_row": end, "time": time.time_ns()}
-        (folder / "orphan.json").write_text(json.dumps(note, indent=2))
+        text = json.dumps(note, indent=2).encode()
+        sync_tree(folder)
+        write_atomic(folder / _NOTE, text, store.paths.staging, sync=True)  # last: all is there
+        sync_path(folder)
+        sync_path(store.paths.orphans)
     return folder
+
+
+def _holding(store: Store, segment: int, rows: Rows, tail: bytes, first: int) -> Path | None:
+    """The folder that has the log's tail and all that is left of the rows from ``first`` on."""
+    for folder in sorted(store.paths.orphans.glob(f"{segment_name(segment)}.*")):
+        with suppress(OSError, ValueError, LookupError):  # one that is damaged holds nothing
+            start = first - json.loads((folder / _NOTE).read_bytes())["first_row"]
+            if tail not in (b"", (folder / _TAIL).read_bytes()) or start < 0:
+                continue
+            if all(
+                _is_left_of(array, np.load(folder / f"{name}.npy", mmap_mode="r")[start:])
+                for name, array in rows.items()
+            ):
+                return folder
+    return None
+
+
+def _is_left_of(rows: np.ndarray[Any, Any], kept: np.ndarray[Any, Any]) -> bool:
+    """Whether every byte is that of ``kept`` rows, or zero, as resetting some of it made it."""
+    if rows.dtype != kept.dtype or rows.shape[1:] != kept.shape[1:] or len(kept) < len(rows):
+        return False
+    for at in range(0, len(rows), _BLOCK):
+        ours = np.frombuffer(rows[at : at + _BLOCK].tobytes(), np.uint8)
+        theirs = np.frombuffer(kept[at : at + _BLOCK].tobytes()[: ours.size], np.uint8)
+        if ((ours != theirs) & (ours != 0)).any():
+            return False
+    return True
 
 
 def _reset_rows(writer: SegmentWriter, opened: OpenPosition | None, keep: int, end: int) -> None:

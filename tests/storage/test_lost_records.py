@@ -213,6 +213,22 @@ def test_after_the_machine_went_down_or_in_a_copy_they_are_set_aside(
     assert "rows of episodes" not in caplog.text
 
 
+def test_rows_that_another_power_cut_brings_back_are_set_aside_once(
+    killed: Path, tmp_path: Path
+) -> None:
+    """Nobody waited until the device had them reset."""
+    cut_log(killed, 2)
+    reboot(killed)
+    shutil.copytree(killed, tmp_path / "before")
+    for _ in range(3):
+        salvage(storage.open(killed, mode="r+"))
+        assert [each.name for each in (killed / "orphans").iterdir()] == ["000000.000"]
+        for part in ("steps.zarr", "log"):
+            shutil.copytree(tmp_path / "before" / part, killed / part, dirs_exist_ok=True)
+        for lock in (tmp_path / "before/locks").iterdir():
+            (killed / "locks" / lock.name).write_bytes(lock.read_bytes())
+
+
 def test_the_open_episode_of_a_copy_is_told_truthfully(
     killed: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -255,8 +255,67 @@ def test_a_rewind_that_was_killed_is_finished_by_the_next(
     storage.rewind(storage.open(store.path, mode="r+"), position, "run")
     assert storage.verify(store.path).errors == ()
     same(tmp_path / "straight", store.path)
+    assert set_aside(store.path) == set_aside(tmp_path / "straight")
     opened = storage.open(store.path, mode="r+").writer(**SETTINGS, continue_from=position)
     opened.close()
+
+
+def set_aside(path: Path) -> dict[str, bytes]:
+    """Everything below orphans/ but what tells the time."""
+    kept = {p: p.read_bytes() for p in sorted((path / "orphans").rglob("*")) if p.is_file()}
+    return {str(p.relative_to(path)): kept[p] for p in kept if p.name != "orphan.json"}
+
+
+@pytest.mark.parametrize("lost", ["all", "some columns", "the cut of the log"])
+def test_rows_that_power_cuts_bring_back_are_set_aside_once(tmp_path: Path, lost: str) -> None:
+    """The cut of the log is on the device; that the rows were reset need not be, or only some."""
+    store, position = interrupted(tmp_path / "store")
+    shutil.copytree(store.path, tmp_path / "before")
+    storage.rewind(store, position, "run")
+    kept = set_aside(store.path)
+    lanes = [f"{lane.segment:06d}" for lane in position.lanes]
+    for _ in range(3):
+        for lane in lanes:
+            columns = sorted((tmp_path / f"before/steps.zarr/{lane}").rglob("c.0"))
+            for number, column in enumerate(columns):
+                if lost == "some columns" and number % 2 and column.parent.name != "kind":
+                    continue
+                shutil.copy(column, store.path / column.relative_to(tmp_path / "before"))
+            if lost == "the cut of the log":
+                shutil.copy(tmp_path / f"before/log/{lane}.log", store.path / f"log/{lane}.log")
+        storage.rewind(storage.open(store.path, mode="r+"), position, "run")
+        assert set_aside(store.path) == kept
+    assert storage.verify(store.path).errors == ()
+
+
+def test_rows_that_were_written_anew_are_set_aside_as_well(tmp_path: Path) -> None:
+    store, position = interrupted(tmp_path / "store")
+    storage.rewind(store, position, "run")
+    before = set_aside(store.path)
+    writer = store.writer(continue_from=position, **SETTINGS)
+    other = Tiny(0, 99).step(0) | {"terminated": False, "truncated": False}
+    if writer.open_episode(0) is None:
+        writer.begin(0, Tiny(0, 99).observation(0), seed=99)
+    writer.step(0, **other)
+    writer.close()
+    storage.rewind(storage.open(store.path, mode="r+"), position, "run")
+    after = set_aside(store.path)
+    assert after.items() > before.items()
+
+
+def test_a_folder_that_a_kill_left_half_made_holds_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, position = interrupted(tmp_path / "store")
+    with monkeypatch.context() as patch:
+        patch.setattr(orphans, "sync_tree", _killed)
+        with pytest.raises(_KilledError):
+            storage.rewind(store, position, "run")
+    storage.rewind(storage.open(store.path, mode="r+"), position, "run")
+    whole = [p.parent.name for p in store.paths.orphans.glob("*/orphan.json")]
+    assert whole
+    assert all(name.endswith((".000", ".001")) for name in whole)
+    assert len({name[:6] for name in whole}) == len(whole)
 
 
 class _KilledError(Exception):

@@ -75,5 +75,6 @@ class WideLinear(nn.Linear):
         weight = self.weight
         if weight.device.type != "cpu" or weight.dtype != torch.float32:
             return functional.linear(inputs, weight, self.bias)
-        product: Tensor = _Product.apply(inputs, weight)  # type: ignore[no-untyped-call]
+        # A view, because torch.compile loses the gradient of a parameter that is passed as it is.
+        product: Tensor = _Product.apply(inputs, weight.view_as(weight))  # type: ignore[no-untyped-call]
         return product + self.bias

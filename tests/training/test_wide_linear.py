@@ -36,7 +36,7 @@ def _passes(layer: nn.Module, inputs: Tensor, upstream: Tensor) -> list[Tensor]:
 class _Descent:
     """Plain gradient descent, an update rule without a state."""
 
-    def __init__(self, optimizer: Any, parameters: Any) -> None:  # noqa: ARG002
+    def __init__(self, optimizer: Any, parameters: Any) -> None:
         self.tensors = list(parameters.values())
 
     def apply(self, gradients: list[Tensor], schedule: Any) -> None:
@@ -67,10 +67,11 @@ def test_compiled_updates_take_it_as_it_is():
     for kind, network in ((CompiledEngine, wide), (EagerEngine, plain)):
         parameters, run = dict(network.named_parameters()), PureModule(network)
 
-        def loss(given: Any, batch: Tensor, schedule: Any, run: Any = run) -> Any:  # noqa: ARG001
+        def loss(given: Any, batch: Tensor, schedule: Any, run: Any = run) -> Any:
             outputs = run(given, batch)
             with torch.no_grad():  # as double Q-learning chooses actions
-                outputs = outputs + run(given, batch)
+                constant = run(given, batch)
+            outputs = outputs + constant
             return outputs.square().mean(), {"outputs": outputs.detach()}
 
         optimizer = torch.optim.SGD(parameters.values(), lr=1.0)

@@ -1,7 +1,7 @@
 """The `sharpwave` command: finds the verb, imports only that verb, and words what went wrong.
 
-Exit codes: 0 done, 1 `verify` found damage, 2 a request that cannot be met (one line on stderr),
-130 interrupted.
+Exit codes: 0 done, 1 `verify` found damage, or code raised what nobody expected (a traceback), 2 a
+request that cannot be met (one line on stderr), 130 interrupted.
 """
 
 from __future__ import annotations
@@ -106,8 +106,12 @@ def _unknown(verb: str) -> int:
 
 def _explain(error: BaseException) -> int | None:
     """Prints what a user needs to know and gives the exit code; None for a fault of ours."""
+    from pipeline.own_code import OwnCodeError
     from storage.errors import SharpwaveError
 
+    if isinstance(error, OwnCodeError):
+        complain(str(error))
+        return 1
     if isinstance(error, SharpwaveError):
         complain(f"sharpwave: error: {_one_line(error)}")
         return 2

@@ -15,12 +15,13 @@ import storage
 from pipeline.agent_choice import agent_kind
 from pipeline.curve import show_curve
 from pipeline.forecast import announce_run
+from pipeline.own_code import own_faults, raised_by
 from pipeline.quoting import quote
 from pipeline.resumption import check_changes, check_settings, resumption
 from pipeline.run_folder import RunFolder
 from pipeline.settings import SettingsParser, print_settings, split_words, without_printing
 from pipeline.streams import complain
-from storage.errors import CheckpointError, ConfigError, NonFiniteError
+from storage.errors import CheckpointError, ConfigError, NonFiniteError, SharpwaveError
 
 if TYPE_CHECKING:
     from pipeline.interruption import RoundEndStop
@@ -63,12 +64,13 @@ def main(arguments: Sequence[str]) -> int:
     options, printed = without_printing(words)
     if files and any(option.startswith("--resume=") for option in options):
         raise ConfigError(f"--resume takes the run's own settings; leave out {' '.join(files)}")
-    values = _parsed([Path(file) for file in files], options)
-    resume = values.pop("resume", None)
-    if printed:
-        _print_config(files, values, resume, options)
-        return 0
-    run = _new_run(files, values) if resume is None else _resumed_run(Path(resume), options)
+    with own_faults((agent_kind([Path(file) for file in files], options),)):
+        values = _parsed([Path(file) for file in files], options)
+        resume = values.pop("resume", None)
+        if printed:
+            _print_config(files, values, resume, options)
+            return 0
+        run = _new_run(files, values) if resume is None else _resumed_run(Path(resume), options)
     if run.finished:
         show_curve(run.folder)
     else:
@@ -95,7 +97,7 @@ def train(run: Run) -> None:
     from pipeline.interruption import RoundEndStop
 
     stop = RoundEndStop()
-    with stop.starting():
+    with own_faults(_named_code(run.config)), stop.starting():
         _train(run, stop)
 
 
@@ -180,11 +182,9 @@ def _fit(trainer: Any, module: ReplayAgent, data: Any, run: Run, stop: RoundEndS
     except SystemExit:
         if not trainer.interrupted:
             raise
-    except Exception:
+    except Exception as error:
         if not stop.at_once:  # libraries make errors of their own of an interrupt
-            if module.steps > _resumed_steps(run.folder):
-                kept = _kept(run.folder, module, at_round_end=False)
-                print(f"sharpwave: {kept}", file=sys.stderr)
+            _tell_kept(error, run, module)
             raise
     finally:
         stop.give_back()  # Lightning has set what it had found
@@ -196,6 +196,22 @@ def _fit(trainer: Any, module: ReplayAgent, data: Any, run: Run, stop: RoundEndS
         raise KeyboardInterrupt(kept)
     complain(f"\nsharpwave: terminated. {kept}")
     raise SystemExit(128 + signal.SIGTERM)
+
+
+def _tell_kept(error: Exception, run: Run, module: ReplayAgent) -> None:
+    """Says what is kept: before the line of an error of ours, behind the traceback of another."""
+    later = module.steps > _resumed_steps(run.folder)
+    kept = _kept(run.folder, module, at_round_end=not later)
+    if not isinstance(error, SharpwaveError):
+        raised = raised_by(error, _named_code(run.config))
+        error.add_note(" ".join(filter(None, ["sharpwave:", raised, kept])))
+    elif later:
+        print(f"sharpwave: {kept}", file=sys.stderr)
+
+
+def _named_code(config: RunConfig) -> tuple[str, ...]:
+    """What may be class paths of the user's own."""
+    return config.agent.kind, config.replay.scheme
 
 
 def _budget(config: RunConfig) -> str:

@@ -11,6 +11,7 @@ import torch
 from storage.randomness import derive_seed
 from training.agent import ReplayAgent
 from training.device import HOST, HostReader
+from training.episode_batches import episode_batches
 from training.metrics import effective_fraction, quantiles
 from training.refer import annealed, beta_rate, far_bound, next_beta
 from training.sampling_metrics import sampling_metrics
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import NDArray
+    from torch import Tensor
 
     from storage import EnvironmentSpec
+    from storage.episode import Episode
     from storage.replay import Batch, RefreshChunk, ReplayView
     from training.config import RunConfig
     from training.engines.engine import Engine
@@ -208,6 +211,20 @@ class Learner(ReplayAgent):
             "reward_scale": self.reward_scaling.value,
             **self._measured_draw(view),
         }
+
+    def errors_along(
+        self, episode: Episode, errors: Callable[[Any], Tensor]
+    ) -> NDArray[np.float32]:
+        """What ``errors`` gives of each step of an episode, (T,); it is called without gradients.
+
+        Args:
+            episode: A committed one, of any length.
+            errors: Of a batch as the agent's converter makes it, (batch,).
+        """
+        convert = self.make_converter()
+        with torch.no_grad():
+            found = [errors(convert(batch)).cpu() for batch in episode_batches(episode)]
+        return torch.cat(found).numpy()
 
     def learning_state(self) -> dict[str, Any]:
         """State besides parameters, buffers and optimizer."""

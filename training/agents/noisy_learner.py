@@ -5,10 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, cast
 
-import torch
-
 from training.actor import GaussianActor
-from training.episode_batches import episode_batches
 from training.learner import Learner
 from training.noise import Noise
 from training.policy import GaussianPolicy
@@ -79,7 +76,4 @@ class NoisyLearner(Learner):
 
     def initial_errors(self, episode: Episode) -> NDArray[np.float32]:
         """|Q_target - Q| of each step under the present networks and targets."""
-        convert = self.make_converter()
-        with torch.no_grad():
-            errors = [self.errors(convert(batch)).cpu() for batch in episode_batches(episode)]
-        return torch.cat(errors).numpy()
+        return self.errors_along(episode, self.errors)

@@ -23,7 +23,6 @@ from training.engines.adam import AdamRule
 from training.engines.centred_rmsprop import CentredRMSprop, CentredRMSpropRule
 from training.engines.engine_making import make_engine
 from training.engines.following import frozen_copy
-from training.episode_batches import episode_batches
 from training.learner import Learner, network_generator
 
 if TYPE_CHECKING:
@@ -164,12 +163,9 @@ class Dqn(Learner):
     def initial_errors(self, episode: Episode) -> NDArray[np.float32]:
         """|TD error| of each step under the present network and target."""
         parameters = dict(self.network.named_parameters())
-        convert = self.make_converter()
-        errors = [
-            self._stage.errors(parameters, convert(batch), self._schedule).cpu().numpy()
-            for batch in episode_batches(episode)
-        ]
-        return np.concatenate(errors)
+        return self.errors_along(
+            episode, lambda batch: self._stage.errors(parameters, batch, self._schedule)
+        )
 
     def act(self, observation: Any, *, greedy: bool = True) -> Any:
         """The action for one raw observation, as the environment takes it.

@@ -254,7 +254,7 @@ def _merged(files: Sequence[Path], known: list[str]) -> str:
 
     parts = [part for file in files for part in files_of(_existing(file))]
     for part in parts:
-        _check_keys(part.path, part.values, known)
+        _check_keys(part.told, part.values, known)
     return yaml_text(merged(part.values for part in parts))
 
 
@@ -265,7 +265,7 @@ def _existing(file: Path) -> Path:
     return file
 
 
-def _check_keys(file: Path, values: dict[str, Any], known: list[str], prefix: str = "") -> None:
+def _check_keys(file: str, values: dict[str, Any], known: list[str], prefix: str = "") -> None:
     for key, value in values.items():
         name = f"{prefix}{key}"
         inside = any(other.startswith(f"{name}.") for other in known)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import storage
 from pipeline.agent_choice import agent_kind
+from pipeline.agent_settings import check_agent_settings
 from pipeline.curve import show_curve
 from pipeline.forecast import announce_run
 from pipeline.own_code import own_faults, raised_by
@@ -231,7 +232,9 @@ def _parsed(files: Sequence[Path], options: Sequence[str]) -> dict[str, Any]:
     from training.agents.registry import config_class
     from training.config import RunConfig
 
-    chosen = {AgentConfig: config_class(agent_kind(files, options))}
+    kind = agent_kind(files, options)
+    chosen = {AgentConfig: config_class(kind)}
+    check_agent_settings(files, options, kind)
     parser = SettingsParser("train", _USAGE, _DESCRIPTION, RunConfig, _EXTRA, chosen)
     return parser.parse(files, options)
 

@@ -23,6 +23,13 @@ class SettingsFile:
     path: Path
     """As the user, or the file that includes it, has led there."""
     values: dict[str, Any]
+    chain: tuple[Path, ...] = ()
+    """The files that led here, the outermost first."""
+
+    @property
+    def told(self) -> str:
+        """The file, for messages, and how it came to be read where others included it."""
+        return f"{self.path}{_included_by(self.chain, self.path)}"
 
 
 def read_mapping(path: Path) -> dict[str, Any]:
@@ -71,10 +78,10 @@ def _files(path: Path, above: tuple[Path, ...]) -> list[SettingsFile]:
     except ConfigError as error:
         if not above:
             raise
-        raise ConfigError(f"{error} (included: {_arrows(chain)})") from error
+        raise ConfigError(f"{error}{_included_by(above, path)}") from error
     included = _included(path, values.pop(_KEY, []))
     below = [each for other in included for each in _files(other, chain)]
-    return [*below, SettingsFile(path, values)]
+    return [*below, SettingsFile(path, values, above)]
 
 
 def _included(path: Path, named: Any) -> list[Path]:
@@ -84,6 +91,10 @@ def _included(path: Path, named: Any) -> list[Path]:
             "as [er.yaml]"
         )
     return [path.parent / name for name in named]
+
+
+def _included_by(above: tuple[Path, ...], path: Path) -> str:
+    return f" (included: {_arrows((*above, path))})" if above else ""
 
 
 def _arrows(chain: Iterable[Path]) -> str:

@@ -61,7 +61,8 @@ def test_an_unknown_setting_is_looked_for_in_the_file_that_has_it(
 ) -> None:
     (tmp_path / "piece.yaml").write_text("loop: {stps: 3}")
     (tmp_path / "run.yaml").write_text("include: [piece.yaml]\nseed: 1\n")
-    with pytest.raises(ConfigError, match=r"piece\.yaml: there is no setting 'loop\.stps'"):
+    message = r"piece\.yaml \(included: .*run\.yaml → .*\): there is no setting 'loop\.stps'"
+    with pytest.raises(ConfigError, match=message):
         parser.parse([tmp_path / "run.yaml"], [])
 
 

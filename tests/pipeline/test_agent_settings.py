@@ -36,8 +36,8 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             "outer.yaml ddpg.yaml",
             (
                 "naf.yaml (included: outer.yaml → mine.yaml → naf.yaml) has agent.diagonal of "
-                "agent naf, but agent.kind is 'ddpg' (by ddpg.yaml): take naf.yaml out of the include of "
-                "mine.yaml, or choose agent.kind naf"
+                "agent naf, but agent.kind is 'ddpg' (by ddpg.yaml): take naf.yaml out of the "
+                "include of mine.yaml, or choose agent.kind naf"
             ),
         ),
         (

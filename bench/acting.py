@@ -13,7 +13,7 @@ from bench.effort import Effort
 from bench.figure import Figure
 from bench.products import act_products, layer_sizes
 from bench.timing import alternate, microseconds
-from training.actor import GaussianActor
+from training.acting.actor import GaussianActor
 from training.agents.vracer.network import VRacerNetwork
 from training.scaling import ObservationScaling
 

@@ -17,11 +17,11 @@ from bench.figure import Figure
 from bench.forgetful_writer import ForgetfulWriter
 from bench.timing import alternate, per_second
 from storage.environment_spec import EnvironmentSpec
+from training.acting.policy import Policy
 from training.assembly import make_agent, make_lanes
 from training.collector import Collector
 from training.config import RunConfig
-from training.environment import EnvironmentConfig, describe_environment
-from training.policy import Policy
+from training.environments.environment import EnvironmentConfig, describe_environment
 
 __all__ = ["advance", "cheetah_policy", "measure", "play_bare", "play_hand_written", "storing"]
 

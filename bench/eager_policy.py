@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 from storage.layout import BehaviourKind
-from training.action_mapping import ActionMapping
-from training.policy import PolicyStep
+from training.acting.action_mapping import ActionMapping
+from training.acting.policy import PolicyStep
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -16,7 +16,7 @@ from bench.figure import Figure, Spread
 from bench.inside import Tap, engine_of
 from bench.loop_setup import ENVIRONMENT, LoopSetup, play
 from bench.stopwatches import Stopwatches
-from training.environment import make_environment
+from training.environments.environment import make_environment
 from training.scaling import flat_rows
 
 __all__ = ["measure"]

@@ -142,7 +142,7 @@ def _peer_dqn(peer: Any) -> Any:
     from stable_baselines3.common.env_util import make_atari_env
     from stable_baselines3.common.vec_env import VecFrameStack
 
-    from training.atari import register_atari
+    from training.environments.atari import register_atari
 
     register_atari()
     game: Any = {"frameskip": 1, "repeat_action_probability": 0.0}

@@ -33,14 +33,14 @@ from storage.errors import (
 )
 from storage.syncing import Durability
 from storage.writer_settings import sync_rule
-from training.environment import EnvironmentConfig
+from training.environments.environment import EnvironmentConfig
 
 if TYPE_CHECKING:
     from storage import EnvironmentSpec, Store
     from storage.segment import SegmentInfo
+    from training.acting.policy import Policy
     from training.collector import Collector
-    from training.policy import Policy
-    from training.recording import Recording
+    from training.environments.recording import Recording
 
 __all__ = ["CollectConfig", "collect", "main"]
 
@@ -96,7 +96,7 @@ class CollectConfig:
 def main(arguments: Sequence[str]) -> int:
     """Runs the verb."""
     from training.config_file import from_mapping
-    from training.environment import describe_environment
+    from training.environments.environment import describe_environment
 
     names, words = split_words(arguments)
     options, printed = without_printing(words)
@@ -124,7 +124,7 @@ def collect(config: CollectConfig) -> None:
     Raises `KeyboardInterrupt` that says what is kept when the user stops it.
     """
     from storage.salvage import salvage
-    from training.recording import describe_recorded
+    from training.environments.recording import describe_recorded
 
     spec, recording = describe_recorded(config.environment)
     policy, update = _policy(config, spec)
@@ -185,8 +185,8 @@ def _stopped(error: DiskFullError, kept: str) -> DiskFullError:
 def _act(config: CollectConfig, store: Store, policy: Policy, update: int) -> bool:
     """Takes the steps; whether the user interrupted them."""
     from training.collector import Collector
-    from training.environment import make_environment
-    from training.lanes import EnvLanes
+    from training.environments.environment import make_environment
+    from training.environments.lanes import EnvLanes
 
     lanes = EnvLanes([partial(make_environment, config.environment)] * config.lanes)
     try:
@@ -229,11 +229,11 @@ def _advance(collector: Collector, steps: int) -> None:
 def _policy(config: CollectConfig, spec: EnvironmentSpec) -> tuple[Policy, int]:
     """The policy that acts, and how many updates it has seen."""
     if config.policy == "random":
-        from training.policy import RandomPolicy
+        from training.acting.policy import RandomPolicy
 
         return RandomPolicy(spec.action_space, seed=config.seed), 0
     import training
-    from training.checkpoint import check_environment
+    from training.checkpoints.checkpoint import check_environment
 
     agent = training.load(config.policy)
     check_environment(agent.spec.to_json(), spec, config.policy)

@@ -13,7 +13,7 @@ from storage.errors import ConfigError, SchemaMismatchError
 if TYPE_CHECKING:
     from storage import EnvironmentSpec, Store
     from storage.segment import SegmentInfo
-    from training.recording import Recording
+    from training.environments.recording import Recording
 
 __all__ = ["check_environment", "check_not_of_a_run", "check_recording", "check_seed"]
 

@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _play(agent: ReplayAgent, count: int, seed: int) -> list[Episode]:
     from storage.randomness import derive_seed
-    from training.environment import make_environment
+    from training.environments.environment import make_environment
     from training.evaluation import play_episode
 
     env = make_environment(agent.config.environment)

@@ -99,7 +99,7 @@ def _checkpoint(path: Path, which: str | None) -> Path:
             raise ConfigError(f"{path} is one checkpoint; --checkpoint chooses among a run's")
         return path
     run = RunFolder.existing(path)
-    from training.checkpoint import best_checkpoint, last_checkpoint
+    from training.checkpoints.checkpoint import best_checkpoint, last_checkpoint
 
     if which == "best" and not (run.checkpoints / "best.ckpt").is_file():
         raise ConfigError(

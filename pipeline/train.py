@@ -135,7 +135,7 @@ def _train(run: Run, stop: RoundEndStop) -> None:
 
 def _set_aside(damaged: Path) -> None:
     """Renames a damaged checkpoint, unless another process has put a whole one there since."""
-    from training.checkpoint import read_checkpoint
+    from training.checkpoints.checkpoint import read_checkpoint
     from training.setting_aside import set_aside
 
     try:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from lightning.pytorch import LightningModule
 
 from storage.errors import CheckpointError, ConfigError
-from training.checkpoint import AGENT_KEY, check_environment, check_parameters
-from training.checkpoint_fit import check_loops, check_optimizer, check_whole
+from training.checkpoints.checkpoint import AGENT_KEY, check_environment, check_parameters
+from training.checkpoints.checkpoint_fit import check_loops, check_optimizer, check_whole
+from training.checkpoints.plain_state import as_arrays, as_tensors
 from training.config_file import to_mapping
 from training.counters import Counters
 from training.evaluation import Evaluation
 from training.metrics import RecentReturns, rounds_between_rows
 from training.placement import check_trainer
-from training.plain_state import as_arrays, as_tensors
 from training.progress import Status
 
 if TYPE_CHECKING:
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from storage.episode import Episode
     from storage.replay import ReplayView
     from storage.replay.schemes.priority_settings import PrioritySettings
+    from training.acting.policy import Policy
     from training.agent_config import AgentConfig
     from training.config import RunConfig
     from training.experience import Experience
-    from training.policy import Policy
 
 __all__ = ["OUTSIDE_LANE", "ReplayAgent"]
 

@@ -66,6 +66,6 @@ class AgentConfig:
         Raises:
             UnsupportedSpaceError: naming the space and the remedy.
         """
-        from training.action_mapping import ActionMapping
+        from training.acting.action_mapping import ActionMapping
 
         ActionMapping(spec.action_space)

@@ -15,12 +15,13 @@ from lightning.pytorch.loggers import Logger
 
 from storage.errors import ConfigError
 from training.agents.registry import agent_class
-from training.atari_vector import atari_vector
-from training.checkpoint_io import AtomicCheckpointIO
-from training.environment import load_object, make_environment
-from training.first_checkpoint import FirstCheckpoint
-from training.lane_processes import Undisturbed
-from training.lanes import EnvLanes, Lanes
+from training.checkpoints.checkpoint_io import AtomicCheckpointIO
+from training.checkpoints.first_checkpoint import FirstCheckpoint
+from training.environments.atari_vector import atari_vector
+from training.environments.environment import load_object, make_environment
+from training.environments.lane_processes import Undisturbed
+from training.environments.lanes import EnvLanes, Lanes
+from training.environments.vector_lanes import VectorLanes
 from training.metrics import MetricsFile, rounds_between_rows
 from training.offline_experience import OfflineExperience
 from training.online_experience import OnlineExperience
@@ -30,7 +31,6 @@ from training.progress import RunProgress
 from training.quiet import quiet_lightning
 from training.retention import DropSegments
 from training.run_files import BestCheckpoint, LastCheckpoint, SettingsFile, TensorBoardFiles
-from training.vector_lanes import VectorLanes
 
 if TYPE_CHECKING:
     from storage import EnvironmentSpec

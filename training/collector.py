@@ -9,8 +9,8 @@ import numpy as np
 
 from storage.errors import CheckpointError, EnvironmentFaultError, NonFiniteError
 from storage.randomness import derive_seed
-from training.lives import Lives
-from training.restoration import StoredEpisode, restore_episodes
+from training.checkpoints.restoration import StoredEpisode, restore_episodes
+from training.environments.lives import Lives
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from storage.spaces import Leaf
     from storage.writer import Writer
     from storage.writer_settings import Nonfinite
-    from training.lanes import Lanes, Transition
-    from training.policy import Policy, PolicyStep
+    from training.acting.policy import Policy, PolicyStep
+    from training.environments.lanes import Lanes, Transition
 
 __all__ = ["ATTEMPTS", "Collector", "FinishedEpisode", "reset_seed"]
 
@@ -61,7 +61,8 @@ class Collector:
         nonfinite: As the writer has it. With ``end_episode``, a first observation that is not
             finite is followed by a reset with the next episode's seed, and a lane without a finite
             step in 20 episodes is given up.
-        life_loss: Whether the store marks the steps that lost a life; see `training.lives`.
+        life_loss: Whether the store marks the steps that lost a life; see
+            `training.environments.lives`.
     """
 
     def __init__(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from storage.kernel import Floats32, Index, kernel
-from training.behaviour import FACTORS
+from training.acting.behaviour import FACTORS
 
 __all__ = ["divergence_of", "divergence_slope"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from lightning.pytorch.callbacks import Callback
 
 from storage.randomness import derive_seed
-from training.environment import make_environment
+from training.environments.environment import make_environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable

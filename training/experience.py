@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lightning.pytorch import LightningDataModule
 
 from storage.errors import CheckpointError
-from training.plain_state import as_arrays, as_tensors
+from training.checkpoints.plain_state import as_arrays, as_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

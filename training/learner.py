@@ -10,8 +10,8 @@ import torch
 
 from storage.randomness import derive_seed
 from training.agent import ReplayAgent
+from training.batches.episode_batches import episode_batches
 from training.device import HOST, HostReader
-from training.episode_batches import episode_batches
 from training.metrics import effective_fraction, quantiles
 from training.refer import annealed, beta_rate, far_bound, next_beta
 from training.sampling_metrics import sampling_metrics

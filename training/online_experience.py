@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from training.agent import ReplayAgent
     from training.collector import FinishedEpisode
     from training.config import RunConfig
-    from training.lanes import Lanes
-    from training.recording import Recording
+    from training.environments.lanes import Lanes
+    from training.environments.recording import Recording
 
 __all__ = ["OnlineExperience"]
 

@@ -9,7 +9,7 @@ from lightning.pytorch.callbacks import Callback
 
 from storage.errors import CheckpointError
 from storage.retention import drop, droppable
-from training.checkpoint import named_segments
+from training.checkpoints.checkpoint import named_segments
 
 if TYPE_CHECKING:
     from pathlib import Path

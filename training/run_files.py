@@ -13,8 +13,8 @@ from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 from lightning.pytorch.loggers import TensorBoardLogger
 
 from storage.errors import CheckpointError
-from training.checkpoint import read_checkpoint
-from training.checkpoint_io import sync_folder
+from training.checkpoints.checkpoint import read_checkpoint
+from training.checkpoints.checkpoint_io import sync_folder
 from training.config_file import save_config
 from training.evaluation import EVALUATION_METRIC
 from training.setting_aside import set_aside

@@ -13,10 +13,10 @@ from gymnasium.spaces import Discrete
 from storage.errors import ConfigError
 from storage.kernel import Index, kernel
 from storage.randomness import bounded, derive_seed, philox, stream_key, uniform_double
-from training.atari import ATARI
-from training.atari_settings import AtariSettings, atari_settings
-from training.environment import EnvironmentConfig, make_environment
-from training.episode_limit import episode_limit
+from training.environments.atari import ATARI
+from training.environments.atari_settings import AtariSettings, atari_settings
+from training.environments.environment import EnvironmentConfig, make_environment
+from training.environments.episode_limit import episode_limit
 from training.evaluation import Episode, play_episode
 
 if TYPE_CHECKING:

@@ -51,7 +51,7 @@ def played_rows(
 ) -> list[dict[str, Any]]:
     """Rows of `played_schema`."""
     from training.config_file import to_mapping
-    from training.environment import stored_id
+    from training.environments.environment import stored_id
 
     config = loaded.agent.config
     environment = stored_id(config.environment.id)

@@ -6,9 +6,9 @@ import torch
 
 from bench.cheetah import ACTIONS, OBSERVATIONS, spec
 from bench.eager_policy import EagerActor, EagerPolicy
-from training.actor import GaussianActor
+from training.acting.actor import GaussianActor
+from training.acting.policy import GaussianPolicy
 from training.agents.vracer.network import VRacerNetwork
-from training.policy import GaussianPolicy
 from training.scaling import ObservationScaling
 
 

@@ -25,7 +25,7 @@ from storage.errors import (
     StoreExistsError,
 )
 from tests.training.zoo import Drift
-from training.environment import EnvironmentConfig, describe_environment
+from training.environments.environment import EnvironmentConfig, describe_environment
 
 
 def collect(path: Path, *options: str, steps: int = 60) -> None:

@@ -11,8 +11,8 @@ import storage
 from pipeline.collect import main
 from storage import BehaviourKind
 from storage.errors import ConfigError, EnvironmentNotFoundError, SchemaMismatchError
-from training.atari_settings import AtariSettings
-from training.environment import EnvironmentConfig, describe_environment
+from training.environments.atari_settings import AtariSettings
+from training.environments.environment import EnvironmentConfig, describe_environment
 
 SHORT = "--environment.kwargs={max_frames: 80, noop_max: 5}"
 

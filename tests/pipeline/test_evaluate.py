@@ -12,7 +12,7 @@ from pipeline.evaluate import main
 from pipeline.train import main as train
 from storage.errors import CheckpointError, ConfigError
 from tests.pipeline.conftest import SMALL, run_in
-from training.checkpoint import read_checkpoint
+from training.checkpoints.checkpoint import read_checkpoint
 
 
 def test_numbers_are_repeatable(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

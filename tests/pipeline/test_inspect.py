@@ -22,10 +22,10 @@ from storage.errors import ConfigError, StoreNotFoundError
 from storage.replay.schemes.priority_settings import PRIORITY_PRESETS
 from tests.pipeline.conftest import Command, run_in, small
 from tests.storage.zoo import play, tiny_spec
-from training.checkpoint import read_checkpoint
+from training.checkpoints.checkpoint import read_checkpoint
+from training.checkpoints.plain_state import as_arrays
 from training.config import EnvironmentConfig, ReplayConfig, RunConfig
 from training.config_file import save_config
-from training.plain_state import as_arrays
 
 
 def test_json_tells_what_the_store_tells(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ import storage
 from pipeline.train import _resumed_run, main, train
 from storage.errors import CheckpointError, ConfigError
 from tests.pipeline.conftest import run_in
-from training.checkpoint import read_checkpoint
+from training.checkpoints.checkpoint import read_checkpoint
 
 MORE = "--loop.steps=1132"
 

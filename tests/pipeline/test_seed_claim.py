@@ -79,7 +79,7 @@ def test_a_seed_that_is_being_collected_is_refused_by_name(tmp_path: Path) -> No
 
 
 def _pendulum() -> storage.EnvironmentSpec:
-    from training.environment import EnvironmentConfig, describe_environment
+    from training.environments.environment import EnvironmentConfig, describe_environment
 
     return describe_environment(EnvironmentConfig("InvertedPendulum-v5"))
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from training.atari_game import AtariGame
+from training.environments.atari_game import AtariGame
 
 
 class Played(NamedTuple):
@@ -61,7 +61,7 @@ def _weights(length: int, size: int) -> np.ndarray:
 
 def digest_of(game: str, seed: int, steps: int, **settings: Any) -> str:
     """The digest of an episode in a game of its own."""
-    from training.atari_settings import AtariSettings
+    from training.environments.atari_settings import AtariSettings
 
     env = AtariGame(game, AtariSettings(**settings))
     digest = play(env, seed, steps).digest

@@ -38,7 +38,7 @@ class StrictFrames(Frames):
     """Declares how a store records it."""
 
     def __init__(self, longest: int = 9, *, hides_lives: bool = False) -> None:
-        from training.recording import Recording
+        from training.environments.recording import Recording
 
         super().__init__(longest, hides_lives=hides_lives)
         self.recording = Recording(life_loss=True)

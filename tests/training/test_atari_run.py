@@ -15,7 +15,7 @@ from storage.errors import ConfigError
 from tests.training.tiny import ROUND, checkpoint_content, differences, rows, run, tiny_config
 from training.agents.dqn.config import DqnConfig
 from training.config import EnvironmentConfig, RunConfig
-from training.environment import make_environment
+from training.environments.environment import make_environment
 
 GAME = EnvironmentConfig(
     "Atari/Breakout", {"screen": 36, "stack": 2, "max_frames": 160, "noop_max": 10, "sticky": 0.25}

@@ -10,13 +10,13 @@ import pytest
 import storage
 from storage.position import StorePosition
 from tests.training.atari_play import play
+from training.acting.policy import RandomPolicy
 from training.collector import Collector, reset_seed
-from training.environment import EnvironmentConfig, make_environment
+from training.environments.environment import EnvironmentConfig, make_environment
+from training.environments.lanes import EnvLanes
+from training.environments.recording import describe_recorded
 from training.evaluation import play_episode
-from training.lanes import EnvLanes
-from training.policy import RandomPolicy
 from training.preflight import stored_environment
-from training.recording import describe_recorded
 
 GAME = EnvironmentConfig("Atari/breakout", {"max_frames": 240, "noop_max": 8, "sticky": 0.25})
 SEED = 4

@@ -11,10 +11,10 @@ import storage
 from storage import Ending, EnvironmentSpec
 from storage.errors import NonFiniteError
 from tests.training.zoo import Counting, Drift
+from training.acting.policy import PolicyStep
 from training.collector import Collector, reset_seed
-from training.lanes import EnvLanes
-from training.policy import PolicyStep
-from training.vector_lanes import VectorLanes
+from training.environments.lanes import EnvLanes
+from training.environments.vector_lanes import VectorLanes
 
 
 class StepNumbers:

@@ -11,7 +11,7 @@ import torch
 import storage
 from tests.training.engines.test_engine import batch, network, schedule
 from tests.training.tiny import tiny_config
-from training.actor import GaussianActor
+from training.acting.actor import GaussianActor
 from training.agents.vracer.config import VRacerConfig
 from training.agents.vracer.stage import VRacerStage
 from training.assembly import build, trainer

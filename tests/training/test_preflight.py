@@ -20,7 +20,7 @@ from storage.errors import (
 from storage.root_metadata import attributes_checksum
 from tests.training.tiny import WARMUP, tiny_config
 from training.config import EnvironmentConfig, EvaluationConfig, ReplayConfig, WrapperConfig
-from training.environment import describe_environment, make_environment
+from training.environments.environment import describe_environment, make_environment
 from training.preflight import check_run, stored_environment
 
 

@@ -27,9 +27,9 @@ from tests.training.tiny import (
     tiny_config,
 )
 from training.assembly import build, trainer
-from training.checkpoint import last_checkpoint, load, read_checkpoint
+from training.checkpoints.checkpoint import last_checkpoint, load, read_checkpoint
 from training.config_file import save_config
-from training.environment import NotReplayableWarning
+from training.environments.environment import NotReplayableWarning
 
 
 def _assert_equal_runs(straight: Path, resumed: Path) -> None:
@@ -227,7 +227,7 @@ def test_the_next_batch_and_the_overlay_are_restored(tmp_path):
     batches = []
     for folder in (tmp_path, tmp_path.with_name("copy")):
         kept = read_checkpoint(last_checkpoint(folder))["OnlineExperience"]
-        from training.plain_state import as_arrays
+        from training.checkpoints.plain_state import as_arrays
 
         with storage.open(folder / "store", mode="r+") as store:
             view = store.replay(window=config.replay.window, seed=config.seed)

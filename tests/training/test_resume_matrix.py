@@ -17,7 +17,7 @@ from storage.replay import PrioritySettings, SequenceSettings
 from tests.training.tiny import ROUND, differences, rows, tiny_config
 from training.agents.vracer.config import VRacerConfig
 from training.assembly import build, trainer
-from training.checkpoint_file import read_checkpoint
+from training.checkpoints.checkpoint_file import read_checkpoint
 from training.config import LoopConfig, RunConfig
 from training.refer import PRESETS
 

@@ -17,8 +17,8 @@ from storage.lock import SegmentLock
 from tests.training.tiny import ROUND, longer, run, tiny_config
 from training import evaluation
 from training.assembly import build, trainer
-from training.checkpoint import load, read_checkpoint
-from training.checkpoint_io import AtomicCheckpointIO
+from training.checkpoints.checkpoint import load, read_checkpoint
+from training.checkpoints.checkpoint_io import AtomicCheckpointIO
 from training.config import LoggingConfig
 from training.evaluation import Episode
 

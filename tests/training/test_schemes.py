@@ -12,7 +12,8 @@ import pytest
 import storage
 from storage.replay import ReplayView
 from tests.training.tiny import ROUND, differences, longer, rows, run, tiny_config
-from training.checkpoint import last_checkpoint, read_checkpoint
+from training.checkpoints.checkpoint import last_checkpoint, read_checkpoint
+from training.checkpoints.plain_state import as_arrays
 from training.config import (
     PrioritySettings,
     ReplayConfig,
@@ -21,7 +22,6 @@ from training.config import (
     VRacerConfig,
 )
 from training.engines.compiler import compiler_problem
-from training.plain_state import as_arrays
 from training.refer import PRESETS
 
 SCHEMES: dict[str, dict[str, Any]] = {

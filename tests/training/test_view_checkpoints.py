@@ -12,7 +12,7 @@ import torch
 import storage
 from storage.errors import CheckpointError, EmptyViewError
 from tests.storage.zoo import tiny_spec
-from training.plain_state import as_arrays, as_tensors
+from training.checkpoints.plain_state import as_arrays, as_tensors
 
 CAPACITY = 100
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, cast
 
-from training.actor import GaussianActor
+from training.acting.actor import GaussianActor
+from training.acting.noise import Noise
+from training.acting.policy import GaussianPolicy
+from training.batches.row_converter import check_densities
+from training.batches.transition_batch import TRANSITION_FIELDS, TransitionConverter, as_gaussian
 from training.learner import Learner
-from training.noise import Noise
-from training.policy import GaussianPolicy
-from training.row_converter import check_densities
 from training.scaling import flat_rows
-from training.transition_batch import TRANSITION_FIELDS, TransitionConverter, as_gaussian
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from storage.episode import Episode
     from storage.replay import RefreshChunk
-    from training.actor import PolicyNetwork
+    from training.acting.actor import PolicyNetwork
     from training.agents.noisy_config import NoisyConfig
-    from training.transition_batch import TransitionBatch
+    from training.batches.transition_batch import TransitionBatch
 
 __all__ = ["NoisyLearner"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from storage.errors import ConfigError
 from training.agent_config import AgentConfig
-from training.environment import load_object
+from training.environments.environment import load_object
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping

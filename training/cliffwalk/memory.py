@@ -13,7 +13,7 @@ from storage.errors import ConfigError
 from storage.randomness import stream_key
 from storage.writer import Writer
 from training.cliffwalk.environment import ACTIONS, BlindCliffwalk, transitions
-from training.environment import EnvironmentConfig, describe_environment
+from training.environments.environment import EnvironmentConfig, describe_environment
 
 __all__ = ["MOST_STATES", "fill_store"]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from storage.kernel import Bytes, Floats32, Index, Integers, kernel
-from training.activation_kernels import RELU
+from training.acting.activation_kernels import RELU
 from training.engines.matrix_kernels import multiply_add
 from training.engines.transpose_kernel import transpose
 

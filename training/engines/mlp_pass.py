@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from storage.errors import ConfigError
-from training.activation_kernels import ACTIVATION_CODES, RELU, SOFTSIGN
+from training.acting.activation_kernels import ACTIVATION_CODES, RELU, SOFTSIGN
 from training.engines.matrix_kernels import padded
 from training.engines.mlp_kernels import (
     BLOCK,

@@ -15,7 +15,7 @@ from pipeline.protocol import atari_phase
 from pipeline.protocol.atari_phase import AtariPhase, NearlyGreedy, play_phase
 from storage.errors import ConfigError
 from storage.randomness import derive_seed
-from training.environment import EnvironmentConfig, make_environment
+from training.environments.environment import EnvironmentConfig, make_environment
 
 
 def agent(act: Callable[[Any], Any], **config: Any) -> Any:

@@ -11,7 +11,7 @@ from pipeline.protocol.human_scores import (
     scores_of,
 )
 from storage.errors import ConfigError
-from training.atari import atari_games
+from training.environments.atari import atari_games
 
 
 @pytest.mark.parametrize(

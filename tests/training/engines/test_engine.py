@@ -10,12 +10,12 @@ from storage.errors import CheckpointError, ConfigError
 from training.agents.vracer.gradient import VRacerGradient
 from training.agents.vracer.network import VRacerNetwork
 from training.agents.vracer.stage import VRACER_SCHEDULE, VRacerStage
+from training.batches.tensor_batch import TensorBatch
 from training.engines.adam import ADAM_EPSILON, make_adam
 from training.engines.engine import EagerEngine
 from training.engines.fused_engine import FusedEngine
 from training.refer import PRESETS
 from training.stage import ScheduleTensors
-from training.tensor_batch import TensorBatch
 
 
 def network(seed: int = 0) -> VRacerNetwork:

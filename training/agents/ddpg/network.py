@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from storage.errors import ConfigError
-from training.actor import PolicyLayout
+from training.acting.actor import PolicyLayout
 from training.engines.following import frozen_copy
 from training.gaussian import raw_from_stdev
 from training.network import Mlp, output_layer
@@ -23,7 +23,7 @@ __all__ = ["DdpgActor", "DdpgCritic", "DdpgNetworks"]
 
 
 class DdpgActor(nn.Module):
-    """Mean of a Gaussian policy of fixed deviation (a `training.actor.PolicyNetwork`).
+    """Mean of a Gaussian policy of fixed deviation (a `training.acting.actor.PolicyNetwork`).
 
     Inputs are standardised observations, float32, (batch, observation_size); the mean, (batch,
     action_size), is that of the raw action.

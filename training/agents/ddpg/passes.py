@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from storage.kernel import Floats32
     from training.agents.ddpg.network import DdpgActor, DdpgNetworks
+    from training.batches.transition_batch import TransitionBatch
     from training.refer import ReferSettings
     from training.stage import Feedback, Schedule
-    from training.transition_batch import TransitionBatch
 
 __all__ = ["Arrays", "Climbing", "Judging", "Reading"]
 

@@ -15,9 +15,9 @@ from training.stage import PureModule
 
 if TYPE_CHECKING:
     from training.agents.ddpg.network import DdpgActor, DdpgNetworks
+    from training.batches.transition_batch import TransitionBatch
     from training.refer import ReferSettings
     from training.stage import Feedback, Parameters, Schedule
-    from training.transition_batch import TransitionBatch
 
 __all__ = [
     "ActorStage",

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 from storage.kernel import Bytes, Floats, Floats32, kernel
-from training.activation_kernels import ACTIVATION_CODES
-from training.actor_kernels import forward_row
+from training.acting.activation_kernels import ACTIVATION_CODES
+from training.acting.actor_kernels import forward_row
 from training.device import HOST, arrays_of
 from training.scaling import flat_rows
 

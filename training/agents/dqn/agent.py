@@ -17,8 +17,8 @@ from training.agents.dqn.frames import frame_shape
 from training.agents.dqn.network import QNetwork
 from training.agents.dqn.policy import DiscretePolicy
 from training.agents.dqn.stage import DQN_SCHEDULE, DqnStage
-from training.discrete_batch import DISCRETE_FIELDS, DiscreteConverter, check_distributions
-from training.discrete_kernels import probability_ratios
+from training.batches.discrete_batch import DISCRETE_FIELDS, DiscreteConverter, check_distributions
+from training.batches.discrete_kernels import probability_ratios
 from training.engines.adam import AdamRule
 from training.engines.centred_rmsprop import CentredRMSprop, CentredRMSpropRule
 from training.engines.engine_making import make_engine

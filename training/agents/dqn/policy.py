@@ -9,8 +9,8 @@ import numpy as np
 from storage.layout import BehaviourKind
 from storage.randomness import stream_key
 from storage.spaces import flatten_space, leaf_values
-from training.discrete_kernels import choose, fill_policy
-from training.policy import PolicyStep
+from training.acting.policy import PolicyStep
+from training.batches.discrete_kernels import choose, fill_policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable

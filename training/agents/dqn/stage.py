@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from training.agents.dqn.config import DqnConfig
     from training.agents.dqn.network import QNetwork
-    from training.discrete_batch import DiscreteBatch
+    from training.batches.discrete_batch import DiscreteBatch
     from training.stage import Feedback, Parameters, Schedule
 
 __all__ = ["DQN_SCHEDULE", "DqnStage", "categorical_divergence", "dqn_loss", "target_values"]

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from storage import EnvironmentSpec
+    from training.batches.transition_batch import TransitionBatch
     from training.config import RunConfig
     from training.engines.engine import Engine
-    from training.transition_batch import TransitionBatch
 
 __all__ = ["Naf"]
 

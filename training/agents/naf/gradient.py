@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from training.agents.naf.network import NafNetwork
+    from training.batches.transition_batch import TransitionBatch
     from training.refer import ReferSettings
     from training.stage import Feedback, Schedule
-    from training.transition_batch import TransitionBatch
 
 __all__ = ["NafGradient", "naf_gradient"]
 

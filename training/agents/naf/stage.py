@@ -14,8 +14,8 @@ from training.stage import PureModule
 
 if TYPE_CHECKING:
     from training.agents.naf.network import NafNetwork, NafOutput
+    from training.batches.transition_batch import TransitionBatch
     from training.stage import Feedback, Parameters, Schedule
-    from training.transition_batch import TransitionBatch
 
 __all__ = ["NafStage", "naf_loss"]
 

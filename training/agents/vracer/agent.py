@@ -10,28 +10,28 @@ import numpy as np
 import torch
 
 from storage.spaces import space_size
-from training.actor import GaussianActor
+from training.acting.actor import GaussianActor
+from training.acting.policy import GaussianPolicy
 from training.agents.vracer.config import VRacerConfig
 from training.agents.vracer.gradient import VRacerGradient
 from training.agents.vracer.network import VRacerNetwork
 from training.agents.vracer.stage import VRacerStage
-from training.batch_kernels import any_truncated
+from training.batches.batch_kernels import any_truncated
+from training.batches.row_converter import check_densities
+from training.batches.tensor_batch import BatchConverter
 from training.engines.adam import make_adam
 from training.engines.engine_making import make_engine
 from training.learner import Learner, network_generator
-from training.policy import GaussianPolicy
-from training.row_converter import check_densities
 from training.scaling import flat_rows
-from training.tensor_batch import BatchConverter
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from storage import EnvironmentSpec
     from storage.replay import Batch, RefreshChunk, ReplayView
+    from training.batches.tensor_batch import TensorBatch
     from training.config import RunConfig
     from training.engines.engine import Engine
-    from training.tensor_batch import TensorBatch
 
 __all__ = ["VRacer"]
 

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from training.agents.vracer.network import VRacerNetwork
+    from training.batches.tensor_batch import TensorBatch
     from training.refer import ReferSettings
     from training.stage import Feedback, Schedule
-    from training.tensor_batch import TensorBatch
 
 __all__ = ["VRacerGradient", "vracer_gradient"]
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from storage.errors import ConfigError
-from training.actor import PolicyLayout
+from training.acting.actor import PolicyLayout
 from training.gaussian import raw_from_stdev, stdev_from_raw
 from training.network import Mlp, output_layer
 

@@ -13,8 +13,8 @@ from training.stage import PureModule
 
 if TYPE_CHECKING:
     from training.agents.vracer.network import VRacerNetwork, VRacerOutput
+    from training.batches.tensor_batch import TensorBatch
     from training.stage import Feedback, Parameters, Schedule
-    from training.tensor_batch import TensorBatch
 
 __all__ = ["VRACER_SCHEDULE", "VRacerStage", "vracer_loss"]
 

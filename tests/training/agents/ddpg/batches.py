@@ -10,8 +10,8 @@ from torch import Tensor
 
 from training.agents.ddpg.config import DdpgConfig
 from training.agents.ddpg.network import DdpgNetworks
+from training.batches.transition_batch import TransitionBatch
 from training.stage import ScheduleTensors
-from training.transition_batch import TransitionBatch
 
 OBSERVATION, ACTION, SIZE = 3, 2, 12
 NUMBERS = {

@@ -17,9 +17,9 @@ from tests.training.tiny import ROUND, differences, longer, rows, run, tiny_conf
 from training.agents.ddpg.agent import Ddpg
 from training.agents.ddpg.config import DdpgConfig
 from training.assembly import build, trainer
+from training.checkpoints.plain_state import as_arrays
 from training.config import PrioritySettings, RunConfig
 from training.engines.compiler import compiler_problem
-from training.plain_state import as_arrays
 from training.refer import PRESETS
 
 OVERLAY = ("priority", "importance_ratio", "far", "divergence")

@@ -7,7 +7,7 @@ from torch.nn import functional
 
 from storage.errors import ConfigError
 from tests.training.agents.ddpg.batches import ACTION, OBSERVATION, networks
-from training.actor import GaussianActor
+from training.acting.actor import GaussianActor
 from training.agents.ddpg.config import DdpgConfig
 from training.agents.ddpg.network import DdpgActor, DdpgNetworks
 from training.network import ACTIVATIONS

@@ -21,8 +21,8 @@ from training.agents.ddpg.stage import (
     actor_loss,
     critic_loss,
 )
+from training.batches.transition_batch import TransitionBatch
 from training.refer import PRESETS
-from training.transition_batch import TransitionBatch
 
 BETA, DISCOUNT = NUMBERS["beta"], 0.9
 DOUBLE = torch.float64

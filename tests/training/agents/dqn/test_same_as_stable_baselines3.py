@@ -10,7 +10,7 @@ from torch.nn import functional
 from training.agents.dqn.config import DqnConfig
 from training.agents.dqn.network import QNetwork
 from training.agents.dqn.stage import DqnStage
-from training.discrete_batch import DiscreteBatch
+from training.batches.discrete_batch import DiscreteBatch
 from training.engines.adam import AdamRule
 from training.engines.engine import EagerEngine
 from training.engines.following import frozen_copy

@@ -11,7 +11,7 @@ import torch
 from training.agents.dqn.config import DqnConfig
 from training.agents.dqn.network import QNetwork
 from training.agents.dqn.stage import DqnStage, categorical_divergence, dqn_loss
-from training.discrete_batch import DiscreteBatch
+from training.batches.discrete_batch import DiscreteBatch
 from training.engines.following import frozen_copy
 from training.refer import PRESETS, ReferSettings
 

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from training.batches.transition_batch import TransitionBatch
 from training.stage import ScheduleTensors
-from training.transition_batch import TransitionBatch
 
 Floats = NDArray[np.float64]
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from storage.errors import ConfigError
-from training.actor import GaussianActor
+from training.acting.actor import GaussianActor
 from training.agents.naf.network import NafNetwork
 from training.engines.following import frozen_copy
 from training.scaling import ObservationScaling

@@ -9,9 +9,9 @@ import torch
 from tests.training.agents.naf.steps import schedule, transitions
 from training.agents.naf.network import NafNetwork, NafOutput
 from training.agents.naf.stage import NafStage, naf_loss
+from training.batches.transition_batch import TransitionBatch
 from training.engines.following import frozen_copy
 from training.refer import PRESETS, ReferSettings
-from training.transition_batch import TransitionBatch
 
 BETA, STDEV, DISCOUNT = 0.3, 0.2, 0.9
 ACTION, MEAN = np.array([0.5, -0.2]), np.array([0.1, 0.3])

@@ -8,11 +8,11 @@ import torch
 from training.agents.vracer.gradient import VRacerGradient
 from training.agents.vracer.network import VRacerNetwork
 from training.agents.vracer.stage import VRACER_SCHEDULE, VRacerStage
+from training.batches.tensor_batch import TensorBatch
 from training.engines.adam import ADAM_EPSILON, make_adam
 from training.engines.fused_engine import FusedEngine
 from training.refer import PRESETS, ReferSettings
 from training.stage import ScheduleTensors
-from training.tensor_batch import TensorBatch
 
 _RULES = {**PRESETS, "reverse": ReferSettings(divergence="policy_behaviour")}
 

@@ -7,8 +7,8 @@ import torch
 
 from training.agents.vracer.network import VRacerNetwork, VRacerOutput
 from training.agents.vracer.stage import VRacerStage, vracer_loss
+from training.batches.tensor_batch import TensorBatch
 from training.refer import PRESETS, ReferSettings
-from training.tensor_batch import TensorBatch
 
 BETA = 0.3
 RATIO = 1.6 * math.exp(-0.27)  # the importance ratio 1.2214071909

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from storage.errors import EnvironmentNotFoundError
+from training.environments.atari import atari_games, find_game
+from training.environments.environment import EnvironmentConfig, make_environment
+
+
+def test_atari_is_found_in_a_fresh_process_without_its_banner():
+    """ale_py may not be imported yet, and its emulator introduces itself on stderr."""
+    script = (
+        "import gymnasium\n"
+        "for name in [n for n in gymnasium.registry if n.startswith('ALE/')]:\n"
+        "    del gymnasium.registry[name]\n"
+        "from training.environments.environment import EnvironmentConfig, make_environment\n"
+        "for name in ['Atari/pong', 'ALE/Pong-v5', 'ALE/Pong', 'PongNoFrameskip-v4']:\n"
+        "    print(make_environment(EnvironmentConfig(name)).spec.id)\n"
+    )
+    root = Path(__file__).parents[3]
+    command = [sys.executable, "-c", script]
+    shown = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    made = ["Atari/Pong", "ALE/Pong-v5", "ALE/Pong-v5", "PongNoFrameskip-v4"]
+    assert shown.stdout.split() == made
+    assert shown.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "close"),
+    [
+        ("ALE/Pongg-v5", "ALE/Pong-v5"),
+        ("Breakot-v4", "Breakout-v4"),
+        ("Atari/Breakot", "Atari/Breakout"),
+        ("Atari/space_invader", "Atari/SpaceInvaders"),
+    ],
+)
+def test_close_names_of_unknown_games(name, close):
+    with pytest.raises(EnvironmentNotFoundError, match=f"Close names: {close}"):
+        make_environment(EnvironmentConfig(name))
+
+
+@pytest.mark.parametrize(
+    ("spelled", "game"),
+    [
+        ("Atari/Pong", "Pong"),
+        ("Atari/pong", "Pong"),
+        ("Atari/SpaceInvaders", "SpaceInvaders"),
+        ("Atari/space_invaders", "SpaceInvaders"),
+        ("spaceinvaders", "SpaceInvaders"),
+        ("Atari/ms_pacman", "MsPacman"),
+        ("Atari/tic_tac_toe_3d", "TicTacToe3D"),
+    ],
+)
+def test_a_game_has_one_name_however_it_is_spelled(spelled, game):
+    assert find_game(spelled) == game
+
+
+def test_every_game_for_one_player_is_there():
+    from ale_py import roms
+
+    games = atari_games()
+    assert len(games) == len(roms.get_all_rom_ids()) - 4
+    assert games["SpaceInvaders"] == "space_invaders"
+    assert "Combat" not in games  # the emulator would end the process
+    with pytest.raises(EnvironmentNotFoundError, match="no Atari game is called 'Atari/combat'"):
+        find_game("Atari/combat")
+
+
+@pytest.mark.parametrize("name", ["Atari/Pong-v5", "Atari/pong-v4"])
+def test_a_version_is_refused_because_it_would_mean_other_settings(name):
+    with pytest.raises(EnvironmentNotFoundError, match=r"Say Atari/Pong, or ALE/Pong-v5"):
+        make_environment(EnvironmentConfig(name))
+
+
+def test_a_name_like_none_says_how_many_games_there_are():
+    with pytest.raises(EnvironmentNotFoundError, match="104 games, from Atari/Adventure"):
+        find_game("Atari/12345")
+
+
+@pytest.mark.parametrize("name", ["ALE/Pong-v5", "Atari/Pong"])
+def test_a_missing_package_is_named(monkeypatch, name):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(EnvironmentNotFoundError, match=f"{name}' needs .* pip install ale-py"):
+        make_environment(EnvironmentConfig(name))

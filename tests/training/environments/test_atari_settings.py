@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from storage.errors import ConfigError
+from training.environments.atari_settings import AtariSettings, atari_settings
+from training.environments.environment import EnvironmentConfig, make_environment
+
+
+def test_the_defaults_are_those_of_the_papers_code():
+    assert atari_settings({}) == AtariSettings(4, 4, 84, 0, 0.0, False, 108_000)
+    assert AtariSettings().max_steps == 27_000
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"frame_skip": 0}, "environment.kwargs.frame_skip is 0; it must be a whole number from 1"),
+        ({"frame_skip": 4.0}, "environment.kwargs.frame_skip is 4.0"),
+        ({"frame_skip": True}, "environment.kwargs.frame_skip is True"),
+        ({"frame_skip": 2**31}, "environment.kwargs.frame_skip is 2147483648"),
+        ({"stack": 0}, "environment.kwargs.stack is 0; it must be a whole number from 1 to 256"),
+        ({"screen": 0}, "environment.kwargs.screen is 0"),
+        ({"screen": 10**6}, "environment.kwargs.screen is 1000000"),
+        ({"noop_max": -1}, "environment.kwargs.noop_max is -1; it must be a whole number from 0"),
+        ({"max_frames": 0}, "environment.kwargs.max_frames is 0"),
+        ({"max_frames": None}, "environment.kwargs.max_frames is None"),
+        ({"sticky": 1.0}, "environment.kwargs.sticky is 1.0; it must be a probability"),
+        ({"sticky": -0.1}, "environment.kwargs.sticky is -0.1"),
+        ({"sticky": float("nan")}, "environment.kwargs.sticky is nan"),
+        ({"sticky": "0.25"}, "environment.kwargs.sticky is '0.25'"),
+        ({"sticky": True}, "environment.kwargs.sticky is True"),
+        ({"full_actions": 1}, "environment.kwargs.full_actions is 1; it must be true or false"),
+        ({"noops": 30}, "no setting environment.kwargs.noops; did you mean noop_max?"),
+        ({"xyz": 1}, "no setting environment.kwargs.xyz. Settings here: frame_skip, stack, screen"),
+    ],
+)
+def test_what_the_emulator_would_hang_on_or_ignore_is_refused_by_name(kwargs, message):
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        make_environment(EnvironmentConfig("Atari/Pong", kwargs))
+
+
+@pytest.mark.parametrize(("frames", "skip", "steps"), [(100, 4, 25), (101, 4, 26), (7, 10, 1)])
+def test_a_last_step_may_be_a_part_of_one(frames, skip, steps):
+    assert AtariSettings(frame_skip=skip, max_frames=frames).max_steps == steps

@@ -1,0 +1,1 @@
+"""Batches as tensors: from drawn rows to what losses are computed from."""

@@ -1,0 +1,101 @@
+"""Atari games of the Arcade Learning Environment (ALE), by name.
+
+Gymnasium knows ``ALE/Pong-v5`` and the like once `register_atari` has asked it to. ``Atari/Pong``
+is ours: the same emulator with the preprocessing of the DQN papers (see `atari_game`).
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import importlib.util
+import re
+from typing import Final
+
+from storage.errors import EnvironmentNotFoundError
+
+__all__ = ["ATARI", "atari_games", "find_game", "missing_package", "register_atari"]
+
+ATARI: Final = "Atari/"
+"""What the ids of Atari games with our preprocessing begin with."""
+
+_ALE: Final = "ALE/"
+_TWO_PLAYERS: Final = frozenset({"combat", "joust", "maze_craze", "warlords"})
+"""Games that nobody can play alone: the emulator ends the process when asked for one."""
+_VERSION: Final = re.compile(r"-v\d+$")
+
+
+def register_atari() -> bool:
+    """Registers the environments of ale_py, without its banner; whether it is installed."""
+    if importlib.util.find_spec("ale_py") is None:
+        return False
+    import ale_py
+    import gymnasium
+
+    # The emulator prints its version whenever it starts, unless it is to report errors only.
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+    gymnasium.register_envs(ale_py)
+    return True
+
+
+@functools.cache
+def atari_games() -> dict[str, str]:
+    """Names of the games that one plays alone, such as "SpaceInvaders", and ALE's own of each.
+
+    Raises:
+        EnvironmentNotFoundError: ale-py is not installed.
+    """
+    if not register_atari():
+        raise missing_package(f"{ATARI}…")
+    from ale_py import roms
+
+    single = sorted(set(roms.get_all_rom_ids()) - _TWO_PLAYERS)
+    return {rom.title().replace("_", ""): rom for rom in single}
+
+
+def find_game(identifier: str) -> str:
+    """The game that an id such as "Atari/SpaceInvaders" or "Atari/space_invaders" names.
+
+    Capitals and underscores make no difference.
+
+    Raises:
+        EnvironmentNotFoundError: no such game (close names are listed), an id with a version, or
+            ale-py is not installed.
+    """
+    wanted = identifier.removeprefix(ATARI)
+    if importlib.util.find_spec("ale_py") is None:
+        raise missing_package(identifier)
+    unversioned = _VERSION.sub("", wanted)
+    game = _by_plain_name().get(_plain(unversioned))
+    if game is None:
+        raise EnvironmentNotFoundError(f"no Atari game is called {identifier!r}. {_close(wanted)}")
+    if unversioned != wanted:
+        raise EnvironmentNotFoundError(
+            f"{identifier!r} has a version, and Atari games have none here: their settings are in "
+            f"environment.kwargs. Say {ATARI}{game}, or {_ALE}{game}-v5 for what gymnasium makes "
+            "of that version"
+        )
+    return game
+
+
+def missing_package(identifier: str) -> EnvironmentNotFoundError:
+    """The error for an id that needs ale-py where it is not installed."""
+    return EnvironmentNotFoundError(
+        f"environment {identifier!r} needs the package ale-py: pip install ale-py"
+    )
+
+
+def _by_plain_name() -> dict[str, str]:
+    return {_plain(game): game for game in atari_games()}
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+def _close(name: str) -> str:
+    close = difflib.get_close_matches(_plain(name), _by_plain_name(), n=5, cutoff=0.6)
+    if close:
+        return f"Close names: {', '.join(ATARI + _by_plain_name()[each] for each in close)}"
+    games = sorted(atari_games())
+    return f"There are {len(games)} games, from {ATARI}{games[0]} to {ATARI}{games[-1]}"

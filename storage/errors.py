@@ -13,6 +13,7 @@ __all__ = [
     "CorruptStoreError",
     "DeviceError",
     "DiskFullError",
+    "DivergenceError",
     "EmptyViewError",
     "EnvironmentFaultError",
     "EnvironmentNotFoundError",
@@ -75,6 +76,10 @@ class ReadOnlyStoreError(SharpwaveError, PermissionError):
 
 class DeviceError(SharpwaveError, OSError):
     """The device did not take what was written: nobody knows what of it is there."""
+
+
+class DivergenceError(SharpwaveError, ArithmeticError):
+    """Learning has left the numbers: a loss, a gradient or weights are NaN or beyond all bounds."""
 
 
 class DiskFullError(SharpwaveError, OSError):

@@ -11,6 +11,10 @@ from storage.step_values import integer
 __all__ = ["bad_step", "beyond_int64", "misfit", "no_column", "no_parameters"]
 
 
+_OF_THE_POLICY = ("raw_action", "behaviour")
+"""Columns that no environment fills."""
+
+
 def misfit(line: Lane, error: Exception | str) -> SchemaMismatchError:
     """A value of the wrong shape, dtype, kind or range, with the place of its step."""
     return SchemaMismatchError(f"{line.place}: {error}")
@@ -52,6 +56,11 @@ def bad_step(
     found = f"{column} is not finite ({value}) at {where}; nothing of the step was stored"
     if ends:
         return NonFiniteError(f"{found}, and the episode ends before it")
+    if column in _OF_THE_POLICY:
+        return NonFiniteError(
+            f"{found}. It is the policy's: look at its weights, and whether the observation that "
+            "it was given holds numbers beyond float32 (3.4e38)."
+        )
     return NonFiniteError(
         f"{found}. To end such episodes before that step and go on, collect with "
         "--nonfinite=end_episode, train with --loop.nonfinite=end_episode, or in Python write with "

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from lightning.pytorch import LightningModule
 
-from storage.errors import CheckpointError, ConfigError
+from storage.errors import CheckpointError, ConfigError, FeedbackError, NonFiniteError
 from training.checkpoints.checkpoint import AGENT_KEY, check_environment, check_parameters
 from training.checkpoints.checkpoint_fit import check_loops, check_optimizer, check_whole
 from training.checkpoints.plain_state import as_arrays, as_tensors
 from training.config_file import to_mapping
 from training.counters import Counters
+from training.divergence import check_parameters_sane
 from training.evaluation import Evaluation
 from training.metrics import RecentReturns, rounds_between_rows
 from training.placement import check_trainer
@@ -291,10 +292,14 @@ class ReplayAgent(LightningModule):
                 opened(self.trainer, self)
 
     def training_step(self, experience: Experience, _: int) -> None:
-        """Plays one round and logs its end."""
+        """Plays one round and logs its end; raises `DivergenceError` where weights are lost."""
         self._round_start = self.steps
         optimizer = cast("Any", self.optimizers())
-        optimizer.step(closure=partial(experience.play_round, self))
+        try:
+            optimizer.step(closure=partial(experience.play_round, self))
+        except (FeedbackError, NonFiniteError) as error:
+            check_parameters_sane(self.parameters(), self.counters.updates, error)
+            raise
         self.counters.wall_time = time.perf_counter() - self._began
         if self.passed(self._rounds_between_rows):
             self.log_row(self._row(experience.view))
@@ -302,7 +307,12 @@ class ReplayAgent(LightningModule):
             self.trainer.should_stop = True
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Adds settings, environment, counters and learning state, as plain values."""
+        """Adds settings, environment, counters and learning state, as plain values.
+
+        Raises:
+            DivergenceError: weights that nothing could go on from; the file stays as it was.
+        """
+        check_parameters_sane(self.parameters(), self.counters.updates)
         checkpoint[AGENT_KEY] = {
             "config": to_mapping(self.config),
             "environment": self.spec.to_json(),

@@ -12,6 +12,7 @@ from storage.randomness import derive_seed
 from training.agent import ReplayAgent
 from training.batches.episode_batches import episode_batches
 from training.device import HOST, HostReader
+from training.divergence import check_update
 from training.metrics import effective_fraction, quantiles
 from training.refer import annealed, beta_rate, far_bound, next_beta
 from training.sampling_metrics import sampling_metrics
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from training.stage import Feedback
 
 __all__ = ["Learner", "network_generator"]
+
+_UPDATES_BETWEEN_LOOKS = 100
+"""On a device: a look at the loss waits for it."""
 
 _PRIORITY = "priority_error"
 """What the replay view makes priorities of, where steps are drawn by them."""
@@ -171,6 +175,8 @@ class Learner(ReplayAgent):
         newest.batch = self._convert(batch)
         newest.feedback = self._engine.update(newest.batch, self._schedule)
         newest.engine = self._engine.name
+        if not self._away or done % _UPDATES_BETWEEN_LOOKS == 0:
+            check_update(newest.feedback, done + 1)
         newest.learnt = self._read(newest.feedback)
         view.feed_back(batch, **newest.learnt, far_bound=bound)
         newest.beta = next_beta(

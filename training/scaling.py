@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from storage.errors import SchemaMismatchError
+from storage.errors import NonFiniteError, SchemaMismatchError
 
 if TYPE_CHECKING:
     from storage.replay import WindowStatistics
@@ -142,8 +142,17 @@ class RewardScaling(_HostModule):
         return float(self.scale)
 
     def start(self, statistics: WindowStatistics) -> None:
-        """Take sqrt(E[r^2]) of the window; 1 where all rewards are zero."""
+        """Take sqrt(E[r^2]) of the window; 1 where all rewards are zero.
+
+        Raises:
+            NonFiniteError: the squares overflow.
+        """
         root = math.sqrt(statistics.reward_second_moment)
+        if not math.isfinite(root):
+            raise NonFiniteError(
+                "the mean square of the rewards in the replay memory is beyond all numbers: scale "
+                "them in the environment"
+            )
         self.scale.fill_(root if root > 0.0 else 1.0)
 
     def move(self, statistics: WindowStatistics) -> None:

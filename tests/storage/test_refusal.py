@@ -48,7 +48,7 @@ def rows(store: storage.Store, name: str) -> list:
         ({"reward": float("nan")}, NonFiniteError, "reward is not finite .* step 1"),
         ({"reward": float("-inf")}, NonFiniteError, "reward"),
         ({"action": np.array([np.nan, 0], np.float32)}, NonFiniteError, "action is not finite"),
-        ({"raw_action": [np.inf, 0]}, NonFiniteError, "raw_action"),
+        ({"raw_action": [np.inf, 0]}, NonFiniteError, "raw_action .* It is the policy's: look at"),
         ({"behaviour": [0, 0, np.nan, 1]}, NonFiniteError, "behaviour"),
         (
             {"action": np.array([-2.1, 0], np.float32)},

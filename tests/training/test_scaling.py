@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from storage.errors import SchemaMismatchError
+from storage.errors import NonFiniteError, SchemaMismatchError
 from training.scaling import ObservationScaling, RewardScaling, flat_rows
 
 
@@ -88,3 +88,10 @@ def test_scalings_stay_float64_on_the_host_and_in_checkpoints():
     parent.observation.mean[:] = 5.0
     parent.load_state_dict(state)
     assert view[0] == 1 / 3
+
+
+def test_rewards_whose_squares_overflow_are_told():
+    scaling = RewardScaling()
+    with pytest.raises(NonFiniteError, match="rewards in the replay memory is beyond all numbers"):
+        scaling.start(statistics(second_moment=float("inf")))
+    assert scaling.value == 1.0

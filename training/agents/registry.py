@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import sys
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -54,6 +55,12 @@ def config_class(kind: str) -> type[AgentConfig]:
         raise ConfigError(
             f"agent.kind is {kind}, whose settings are {settings!r}; make them a frozen dataclass "
             "that extends training.agent_config.AgentConfig"
+        )
+    named = {each.name: each.default for each in dataclasses.fields(settings)}["kind"]
+    if named in _HOMES:
+        raise ConfigError(
+            f"agent.kind is {kind}, whose settings are {settings.__name__}, those of agent "
+            f'{named}; give it a config class of its own, with `kind: str = "{kind}"`'
         )
     return settings
 

@@ -31,7 +31,11 @@ def choose_engine(
     """
     check_engine(wish, device)
     if wish == "fused" and not fused:
-        raise ConfigError("engine: fused is not possible for this agent; choose auto")
+        raise ConfigError(
+            "agent.engine: fused is not possible for this agent; by hand there are V-RACER, and "
+            "NAF and DDPG with layers of softsign or relu, DDPG with the action as the critic's "
+            "input (agent.critic_action_layer: 0): choose auto"
+        )
     if wish != "auto":
         return wish
     if fused and device == "cpu":

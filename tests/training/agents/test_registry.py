@@ -7,14 +7,25 @@ import sys
 import pytest
 
 from storage.errors import ConfigError
-from training.agents.dqn.config import DqnConfig
 from training.agents.registry import KINDS, agent_class, config_class, refuse_unknown_code
 
 MODULE = """
+from dataclasses import dataclass
+
 from training.agents.dqn.agent import Dqn
+from training.agents.dqn.config import DqnConfig
+
+
+@dataclass(frozen=True, slots=True)
+class MyConfig(DqnConfig):
+    kind: str = "own_agents.Mine"
 
 
 class Mine(Dqn):
+    settings = MyConfig
+
+
+class Heir(Dqn):
     pass
 
 
@@ -48,7 +59,7 @@ def test_every_kind_has_the_settings_of_its_agent():
 
 
 def test_an_agent_of_ones_own(module):
-    assert config_class(f"{module}.Mine") is DqnConfig
+    assert config_class(f"{module}.Mine").__name__ == "MyConfig"
     assert agent_class(f"{module}:Mine").__name__ == "Mine"
 
 
@@ -61,6 +72,11 @@ def test_an_agent_of_ones_own(module):
         ("own_agents.Missing", "cannot be imported .AttributeError"),
         ("own_agents.NoAgent", "name a class that extends training.agent.ReplayAgent"),
         ("own_agents.Bare", "whose settings are None; make them a frozen dataclass"),
+        (
+            "own_agents.Heir",
+            "settings are DqnConfig, those of agent dqn; give it a config class of its own, with "
+            '`kind: str = "own_agents.Heir"`',
+        ),
         ("own_agents.Wrong", "whose settings are <class 'dict'>; make them a frozen dataclass"),
     ],
 )

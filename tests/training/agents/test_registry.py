@@ -74,8 +74,7 @@ def test_an_agent_of_ones_own(module):
         ("own_agents.Bare", "whose settings are None; make them a frozen dataclass"),
         (
             "own_agents.Heir",
-            "settings are DqnConfig, those of agent dqn; give it a config class of its own, with "
-            '`kind: str = "own_agents.Heir"`',
+            'those of agent dqn; give it a config class of its own, .* = "own_agents.Heir"`',
         ),
         ("own_agents.Wrong", "whose settings are <class 'dict'>; make them a frozen dataclass"),
     ],

@@ -59,10 +59,11 @@ def own_faults(named: tuple[str, ...]) -> Iterator[None]:
 
 
 def raised_by(error: Exception, named: tuple[str, ...]) -> str:
-    """What of the user's code raised `error`, as a sentence; empty where none did."""
+    """What of the user's code raised `error`, or may have led to it, as a sentence, or nothing."""
     frames = _own(error, named)
     if not frames:
-        return ""
+        own = [each for each in named if "." in each or ":" in each]
+        return f"{own[0]} is yours: look at what its stage and its policy gave." if own else ""
     code, module = frames[-1].tb_frame.f_code, frames[-1].tb_frame.f_globals["__name__"]
     return f"{module}.{code.co_qualname} raised {type(error).__name__} (--debug shows all callers)."
 

@@ -47,6 +47,28 @@ class Unmade(Agent):
         raise ZeroDivisionError("of my own")
 
 
+@dataclass(frozen=True, slots=True)
+class MuteConfig(FaultyConfig):
+    kind: str = "faulty.Mute"
+
+
+class Engine:
+    name = "eager"
+
+    def bind(self):
+        pass
+
+    def update(self, batch, schedule):
+        return {}
+
+
+class Mute(VRacer):
+    settings = MuteConfig
+
+    def make_engine(self, optimizer, recorded):
+        return Engine()
+
+
 class Scheme(Uniform):
     name = "faulty"
 
@@ -129,3 +151,12 @@ def test_a_fault_of_ours_is_left_as_it_is(folder: Path, monkeypatch: pytest.Monk
         main(["train", *small(*QUICK)])
     (note,) = caught.value.__notes__
     assert note.startswith("sharpwave: The episodes of ")
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_own_code_gives_wrongly_is_traced_to_it() -> None:
+    """The exception is Sharpwave's, because an engine of the user's gave no loss."""
+    with pytest.raises(KeyError, match="loss") as caught:
+        main(["train", *small(*QUICK, "--agent.kind=faulty.Mute")])
+    (note,) = caught.value.__notes__
+    assert note.startswith("sharpwave: faulty.Mute is yours: look at what its stage and its policy")

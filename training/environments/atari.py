@@ -14,7 +14,14 @@ from typing import Final
 
 from storage.errors import EnvironmentNotFoundError
 
-__all__ = ["ATARI", "atari_games", "find_game", "missing_package", "register_atari"]
+__all__ = [
+    "ATARI",
+    "atari_games",
+    "atari_hint",
+    "find_game",
+    "missing_package",
+    "register_atari",
+]
 
 ATARI: Final = "Atari/"
 """What the ids of Atari games with our preprocessing begin with."""
@@ -59,14 +66,18 @@ def find_game(identifier: str) -> str:
     Capitals and underscores make no difference.
 
     Raises:
-        EnvironmentNotFoundError: no such game (close names are listed), an id with a version, or
-            ale-py is not installed.
+        EnvironmentNotFoundError: no such game (close names are listed), one for two players, an id
+            with a version, or ale-py is not installed.
     """
     wanted = identifier.removeprefix(ATARI)
     if importlib.util.find_spec("ale_py") is None:
         raise missing_package(identifier)
     unversioned = _VERSION.sub("", wanted)
     game = _by_plain_name().get(_plain(unversioned))
+    if _plain(unversioned) in _two_players():
+        raise EnvironmentNotFoundError(
+            f"{identifier!r} needs two players, and environments here have one; choose another game"
+        )
     if game is None:
         raise EnvironmentNotFoundError(f"no Atari game is called {identifier!r}. {_close(wanted)}")
     if unversioned != wanted:
@@ -76,6 +87,16 @@ def find_game(identifier: str) -> str:
             "of that version"
         )
     return game
+
+
+def atari_hint(identifier: str) -> str | None:
+    """What to say of an unknown id that is ours but for the capitals of "Atari/"; else None."""
+    if not identifier.lower().startswith(ATARI.lower()):
+        return None
+    try:
+        return f"Did you mean {ATARI}{find_game(ATARI + identifier[len(ATARI) :])}?"
+    except EnvironmentNotFoundError as error:
+        return f"Atari games begin with {ATARI}, so spelled: {error}"
 
 
 def missing_package(identifier: str) -> EnvironmentNotFoundError:
@@ -89,13 +110,19 @@ def _by_plain_name() -> dict[str, str]:
     return {_plain(game): game for game in atari_games()}
 
 
+def _two_players() -> dict[str, str]:
+    return {_plain(rom): rom.title().replace("_", "") for rom in _TWO_PLAYERS}
+
+
 def _plain(name: str) -> str:
     return name.replace("_", "").lower()
 
 
 def _close(name: str) -> str:
-    close = difflib.get_close_matches(_plain(name), _by_plain_name(), n=5, cutoff=0.6)
+    several = {plain: f"{game} (two players)" for plain, game in _two_players().items()}
+    names = _by_plain_name() | several
+    close = difflib.get_close_matches(_plain(name), names, n=5, cutoff=0.6)
     if close:
-        return f"Close names: {', '.join(ATARI + _by_plain_name()[each] for each in close)}"
+        return f"Close names: {', '.join(ATARI + names[each] for each in close)}"
     games = sorted(atari_games())
     return f"There are {len(games)} games, from {ATARI}{games[0]} to {ATARI}{games[-1]}"

@@ -11,13 +11,17 @@ from typing import Any, Final
 
 from storage.errors import ConfigError
 
-__all__ = ["AtariSettings", "atari_settings"]
+__all__ = ["MOST_NOOPS", "AtariSettings", "atari_settings", "noop_refusal"]
 
 _WHERE: Final = "environment.kwargs"
 _INT_END: Final = 2**31
 """The first whole number that the emulator's settings cannot hold."""
-_LARGEST: Final = {"stack": 256, "screen": 1024}
-"""Far beyond any use, and far below what takes all memory."""
+MOST_NOOPS: Final = 60
+"""A second of the emulator, twice what papers use. Until then no game for one player takes a life
+from who does nothing, and none but Entombed and Skiing gives points; such points are in no score.
+"""
+_LARGEST: Final = {"stack": 256, "screen": 1024, "noop_max": MOST_NOOPS}
+"""Of stack and screen: far beyond any use, and far below what takes all memory."""
 _LEAST: Final = {"frame_skip": 1, "stack": 1, "screen": 1, "noop_max": 0, "max_frames": 1}
 
 
@@ -33,7 +37,8 @@ class AtariSettings:
         stack: Frames that an observation shows, each of one step, the newest last.
         screen: Height and width that frames are scaled to, by area.
         noop_max: An episode begins with 0 to this many frames of doing nothing, drawn from its
-            seed; 30 in the "no-op starts" of evaluations.
+            seed; 30 in the "no-op starts" of evaluations, at most `MOST_NOOPS`. Points that the
+            game gives meanwhile are no rewards.
         sticky: Probability, each frame, that the emulator repeats the last action instead; 0.25 is
             what Machado et al. (2018) recommend.
         full_actions: All 18 actions of the joystick, instead of those that the game knows.
@@ -84,8 +89,18 @@ def atari_settings(values: Mapping[str, Any]) -> AtariSettings:
     return AtariSettings(**values)
 
 
+def noop_refusal() -> str:
+    """What a number of no-ops must be, and why."""
+    return (
+        f"a whole number from 0 to {MOST_NOOPS}: papers use 30, and what a game gives or takes in "
+        "longer starts is in no score"
+    )
+
+
 def _check_count(name: str, value: Any, least: int, most: int) -> None:
     if type(value) is not int or not least <= value <= most:
+        if name == "noop_max":
+            raise ConfigError(_refusal(name, value, noop_refusal()))
         raise ConfigError(_refusal(name, value, f"a whole number from {least} to {most:,}"))
 
 

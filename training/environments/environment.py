@@ -20,7 +20,13 @@ import gymnasium
 from storage.class_path import load_object
 from storage.environment_spec import EnvironmentSpec
 from storage.errors import ConfigError, EnvironmentNotFoundError, SharpwaveError
-from training.environments.atari import ATARI, find_game, missing_package, register_atari
+from training.environments.atari import (
+    ATARI,
+    atari_hint,
+    find_game,
+    missing_package,
+    register_atari,
+)
 from training.environments.environment_warnings import plain_warnings
 from training.quiet import quiet_mujoco
 
@@ -296,7 +302,8 @@ def _callable(identifier: str, factory: Any) -> Callable[..., Environment]:
 
 
 def _unknown(identifier: str) -> str:
-    return f"no environment is called {identifier!r}. {_suggestion(identifier)}"
+    hint = atari_hint(identifier) or _suggestion(identifier)
+    return f"no environment is called {identifier!r}. {hint}"
 
 
 def _suggestion(identifier: str) -> str:

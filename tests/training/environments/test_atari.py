@@ -67,8 +67,32 @@ def test_every_game_for_one_player_is_there():
     assert len(games) == len(roms.get_all_rom_ids()) - 4
     assert games["SpaceInvaders"] == "space_invaders"
     assert "Combat" not in games  # the emulator would end the process
-    with pytest.raises(EnvironmentNotFoundError, match="no Atari game is called 'Atari/combat'"):
-        find_game("Atari/combat")
+
+
+@pytest.mark.parametrize("name", ["Atari/Combat", "Atari/maze_craze", "Atari/joust-v5", "warlords"])
+def test_a_game_for_two_says_so(name):
+    with pytest.raises(EnvironmentNotFoundError, match=f"'{name}' needs two players"):
+        make_environment(EnvironmentConfig(name)) if "/" in name else find_game(name)
+    with pytest.raises(EnvironmentNotFoundError, match=r"Atari/Warlords \(two players\)"):
+        find_game("Atari/Warlord")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("atari/pong", r"Did you mean Atari/Pong\?"),
+        ("ATARI/space_invaders", r"Did you mean Atari/SpaceInvaders\?"),
+        ("atari/Combat", "'Atari/Combat' needs two players"),
+        ("atari/breakot", "Close names: Atari/Breakout"),
+        ("atari/pong-v5", "Say Atari/Pong"),
+        ("ale/pong-v5", "Close names: ALE/Pong-v5"),
+    ],
+)
+def test_other_capitals_before_the_slash_get_a_hint(name, hint):
+    with pytest.raises(
+        EnvironmentNotFoundError, match=f"no environment is called '{name}'.*{hint}"
+    ):
+        make_environment(EnvironmentConfig(name))
 
 
 @pytest.mark.parametrize("name", ["Atari/Pong-v5", "Atari/pong-v4"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import warnings
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pipeline.loaded_agent import LoadedAgent, add_checkpoint_options
 from pipeline.parser import VerbParser, natural, positive, share
+from storage.errors import ConfigError
 
 if TYPE_CHECKING:
     from pipeline.protocol.atari_phase import AtariPhase
@@ -23,6 +25,8 @@ _DESCRIPTION: Final = (
     "Parquet file; `sharpwave protocol scores` makes a table of several games of such files."
 )
 
+_INT_END: Final = 2**63
+
 
 def main(arguments: Sequence[str]) -> int:
     """Runs the protocol."""
@@ -30,22 +34,50 @@ def main(arguments: Sequence[str]) -> int:
 
     loaded = LoadedAgent.at(settings.run, settings.checkpoint, settings.trust)
     from pipeline.protocol.atari_phase import AtariPhase, departures, play_phase
-    from pipeline.protocol.parquet_file import write_rows
+    from pipeline.protocol.parquet_file import check_place, write_rows
     from pipeline.protocol.played import played_rows, played_schema, played_text
 
     phase = AtariPhase(settings.frames, settings.epsilon, settings.noop_max, settings.seed)
     for departure in departures(loaded.agent):
         warnings.warn(f"scores are not comparable: {departure}", stacklevel=2)
-    episodes = play_phase(loaded.agent, phase, _told(phase, quiet=settings.json))
-    rows = played_rows(loaded, phase, episodes)
     folder = settings.run if settings.run.is_dir() else settings.run.parent
-    path = write_rows(rows, played_schema(), settings.output or folder / "atari_protocol.parquet")
+    output = settings.output or folder / "atari_protocol.parquet"
+    check_place(output)
+    played = play_phase(loaded.agent, phase, _told(phase, quiet=settings.json))
+    rows = played_rows(loaded, phase, played)
+    if not played.complete:
+        raise KeyboardInterrupt(_kept(rows, played.frames, phase, output))
+    path = write_rows(rows, played_schema(), output)
     if settings.json:
         print(json.dumps(rows, indent=2))
         return 0
     print(played_text(rows, settings.video_pinball_random))
     print(f"table: {path}")
     return 0
+
+
+def _kept(rows: Sequence[dict[str, Any]], frames: int, phase: AtariPhase, output: Path) -> str:
+    """Writes the episodes of an interrupted phase, and says where they are.
+
+    What is at `output` stays, unless it is of an interrupted phase itself.
+    """
+    from pipeline.protocol.parquet_file import read_rows, write_rows
+    from pipeline.protocol.played import played_schema
+
+    if not rows:
+        return "No episode had ended, and nothing was written."
+    if output.exists():
+        try:
+            replaced = not all(row["complete"] for row in read_rows(output, played_schema()))
+        except ConfigError:
+            replaced = False
+        if not replaced:
+            output = output.with_name(f"{output.stem}.incomplete{output.suffix}")
+    path = write_rows(rows, played_schema(), output)
+    return (
+        f"{len(rows)} episode{'s' * (len(rows) > 1)}, {frames:,} of {phase.frames:,} frames, are "
+        f"in {path}, marked as incomplete."
+    )
 
 
 def _parser() -> VerbParser:
@@ -62,10 +94,12 @@ def _parser() -> VerbParser:
             f"--{name}", type=kind, default=default, metavar="N", help=f"{text} (default {default})"
         )
 
-    add("frames", positive, 500_000, "frames of the emulator, four a step, to be played")
+    add("frames", _stored(positive), 500_000, "frames of the emulator, four a step, to be played")
     add("epsilon", share, 0.001, "probability of a random action")
-    add("noop-max", natural, 30, "most frames of doing nothing that an episode begins with")
-    add("seed", natural, 0, "resets and random actions are derived from it")
+    add(
+        "noop-max", _noops, 30, "most frames of doing nothing that an episode begins with, up to 60"
+    )
+    add("seed", _stored(natural), 0, "resets and random actions are derived from it")
     add_video_pinball(parser)
     parser.add_argument(
         "--output",
@@ -75,6 +109,27 @@ def _parser() -> VerbParser:
     )
     parser.add_argument("--json", action="store_true", help="print the episodes as JSON instead")
     return parser
+
+
+def _noops(text: str) -> int:
+    from training.environments.atari_settings import MOST_NOOPS, noop_refusal
+
+    number = natural(text)
+    if number > MOST_NOOPS:
+        raise argparse.ArgumentTypeError(f"{number} is too large; it must be {noop_refusal()}")
+    return number
+
+
+def _stored(kind: Callable[[str], int]) -> Callable[[str], int]:
+    """A whole number that the table can hold, which is said before hours of playing."""
+
+    def number(text: str) -> int:
+        value = kind(text)
+        if value >= _INT_END:
+            raise argparse.ArgumentTypeError(f"{value} is too large, it must be below 2**63")
+        return value
+
+    return number
 
 
 def _told(phase: AtariPhase, *, quiet: bool) -> Callable[[int], None]:

@@ -24,7 +24,14 @@ if TYPE_CHECKING:
 
     from training.agent import ReplayAgent
 
-__all__ = ["AtariPhase", "NearlyGreedy", "check_atari", "departures", "play_phase"]
+__all__ = [
+    "AtariPhase",
+    "NearlyGreedy",
+    "PlayedPhase",
+    "check_atari",
+    "departures",
+    "play_phase",
+]
 
 _PURPOSE = "atari protocol"
 
@@ -41,6 +48,18 @@ class AtariPhase:
     """An episode begins with up to this many frames of doing nothing."""
     seed: int = 0
     """Resets and random actions are derived from it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedPhase:
+    """What has been played of a phase."""
+
+    episodes: list[Episode]
+    """Those that have ended."""
+    frames: int
+    """Of these episodes."""
+    complete: bool
+    """Whether the budget is spent; if not, the user has interrupted the phase."""
 
 
 class NearlyGreedy:
@@ -92,7 +111,8 @@ def departures(agent: ReplayAgent) -> list[str]:
     config = agent.config.environment
     check_atari(config)
     own, usual = atari_settings(config.kwargs), AtariSettings()
-    return [
+    wrappers = ", ".join(wrapper.class_path for wrapper in config.wrappers)
+    return [f"the game is wrapped in {wrappers}"] * bool(wrappers) + [
         f"{name} is {getattr(own, name)}, the protocol's {getattr(usual, name)}"
         for name in ("max_frames", "frame_skip", "full_actions", "sticky")
         if getattr(own, name) != getattr(usual, name)
@@ -101,11 +121,12 @@ def departures(agent: ReplayAgent) -> list[str]:
 
 def play_phase(
     agent: ReplayAgent, phase: AtariPhase, told: Callable[[int], None] = lambda _: None
-) -> list[Episode]:
+) -> PlayedPhase:
     """Plays whole episodes until `phase.frames` are spent; `told` gets the frames so far.
 
-    Scores are sums of raw rewards. Frames are steps times the frames of a step; those of no-op
-    starts do not count.
+    An interrupt (`KeyboardInterrupt`) ends it, and what was played before is given back. Scores
+    are sums of raw rewards. Frames are steps times the frames of a step; those of no-op starts do
+    not count.
 
     Raises:
         ConfigError: the environment is no Atari game, its actions are no Discrete (so that there is
@@ -116,20 +137,25 @@ def play_phase(
     skip = atari_settings(config.kwargs).frame_skip
     kwargs = config.kwargs | {"noop_max": phase.noop_max}
     env = make_environment(dataclasses.replace(config, kwargs=kwargs))
+    episodes: list[Episode] = []
     try:
         _check(env, config.id)
         space = cast("Discrete", env.action_space)
         act = NearlyGreedy(agent.act, space, phase.epsilon, phase.seed)
-        episodes: list[Episode] = []
-        frames = 0
-        while frames < phase.frames:
+        while _steps(episodes) * skip < phase.frames:
             seed = derive_seed(phase.seed, _PURPOSE, len(episodes))
             episodes.append(play_episode(env, act, seed))
-            frames += episodes[-1].length * skip
-            told(frames)
-        return episodes
+            told(_steps(episodes) * skip)
+    except KeyboardInterrupt:
+        pass
     finally:
         env.close()
+    frames = _steps(episodes) * skip
+    return PlayedPhase(episodes, frames, frames >= phase.frames)
+
+
+def _steps(episodes: list[Episode]) -> int:
+    return sum(episode.length for episode in episodes)
 
 
 def _check(env: gymnasium.Env[Any, Any], name: str) -> None:

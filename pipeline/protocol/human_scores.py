@@ -9,7 +9,15 @@ from typing import Final
 
 from storage.errors import ConfigError
 
-__all__ = ["HUMAN_SCORES", "GameScores", "game_of", "human_normalised", "improvement", "scores_of"]
+__all__ = [
+    "HUMAN_SCORES",
+    "GameScores",
+    "check_video_pinball_random",
+    "game_of",
+    "human_normalised",
+    "improvement",
+    "scores_of",
+]
 
 _VIDEO_PINBALL: Final = "video_pinball"
 
@@ -37,7 +45,8 @@ def scores_of(game: str, *, video_pinball_random: float | None = None) -> GameSc
     """Random and human scores of a game; `video_pinball_random` is used in place of the table's.
 
     Raises:
-        ConfigError: the table does not have the game; close names are listed.
+        ConfigError: the table does not have the game (close names are listed), or
+            `video_pinball_random` is none (see `check_video_pinball_random`).
     """
     if game not in HUMAN_SCORES:
         close = difflib.get_close_matches(game, HUMAN_SCORES, n=3, cutoff=0.5)
@@ -45,8 +54,25 @@ def scores_of(game: str, *, video_pinball_random: float | None = None) -> GameSc
         raise ConfigError(f"there is no human score of the game {game!r}; {hint}")
     scores = HUMAN_SCORES[game]
     if game == _VIDEO_PINBALL and video_pinball_random is not None:
-        return GameScores(video_pinball_random, scores.human)
+        return GameScores(check_video_pinball_random(video_pinball_random), scores.human)
     return scores
+
+
+def check_video_pinball_random(score: float) -> float:
+    """The score itself, if it can be that of random play in Video Pinball.
+
+    The game takes no points, and `human_normalised` needs a human to be better than random play.
+
+    Raises:
+        ConfigError: it cannot.
+    """
+    human = HUMAN_SCORES[_VIDEO_PINBALL].human
+    if not 0.0 <= score < human:
+        raise ConfigError(
+            f"random play cannot score {score:g} in Video Pinball; it must be at least 0 and below "
+            f"a human's {human:,.1f}"
+        )
+    return score
 
 
 def human_normalised(score: float, scores: GameScores) -> float:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from storage.atomic import write_atomic
 from storage.errors import ConfigError
@@ -12,7 +14,23 @@ from storage.errors import ConfigError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["read_rows", "write_rows"]
+__all__ = ["check_place", "read_rows", "write_rows"]
+
+_TEMPORARY: Final = "." + 40 * "0"
+"""As long as what a name gets while it is written, at most."""
+
+
+def check_place(path: Path) -> None:
+    """Refuses, before there is something to write, a path where `write_rows` would fail.
+
+    Nothing is left in the folder, and a file that is there stays as it is.
+
+    Raises:
+        ConfigError: saying why.
+    """
+    _refuse_other(path)
+    with _refused(path), tempfile.TemporaryFile(dir=path.parent):
+        pass
 
 
 def write_rows(rows: Sequence[dict[str, Any]], schema: pa.Schema, path: Path) -> Path:
@@ -25,14 +43,11 @@ def write_rows(rows: Sequence[dict[str, Any]], schema: pa.Schema, path: Path) ->
     import pyarrow as pa
     import pyarrow.parquet
 
+    _refuse_other(path)
     buffer = pa.BufferOutputStream()
     pyarrow.parquet.write_table(pa.Table.from_pylist(list(rows), schema), buffer)
-    try:
+    with _refused(path):
         write_atomic(path, buffer.getvalue().to_pybytes(), path.parent)
-    except OSError as error:
-        raise ConfigError(
-            f"{path} cannot be written: {error.strerror}; give another place by --output"
-        ) from error
     return path
 
 
@@ -45,10 +60,20 @@ def read_rows(path: Path, schema: pa.Schema) -> list[dict[str, Any]]:
     import pyarrow as pa
     import pyarrow.parquet
 
+    if path.is_dir():
+        raise ConfigError(f"{path} is a folder; name a Parquet file, such as one in it")
     try:
         table = pyarrow.parquet.read_table(path)
+    except FileNotFoundError as error:
+        raise ConfigError(f"there is no file {path}") from error
     except (OSError, pa.ArrowException) as error:
         raise ConfigError(f"{path} cannot be read as Parquet: {error}") from error
+    lacking = [name for name in schema.names if name not in table.schema.names]
+    if set(table.schema.names) < set(schema.names):
+        raise ConfigError(
+            f"{path} lacks the columns {', '.join(lacking)}: an earlier version wrote it; play the "
+            "phase again"
+        )
     if table.schema.names != schema.names:
         raise ConfigError(
             f"{path} has columns {', '.join(table.schema.names)}, not those that "
@@ -56,3 +81,28 @@ def read_rows(path: Path, schema: pa.Schema) -> list[dict[str, Any]]:
         )
     rows: list[dict[str, Any]] = table.to_pylist()
     return rows
+
+
+def _refuse_other(path: Path) -> None:
+    """Refuses what is no place for a file: a device, say, would be replaced by one."""
+    with _refused(path):
+        if path.exists() and not path.is_file():
+            what = "a folder" if path.is_dir() else "no ordinary file"
+            raise ConfigError(f"{path} is {what}; give another place by --output")
+        if not path.parent.exists():
+            raise ConfigError(
+                f"{path} cannot be written: there is no folder {path.parent}; give another "
+                "place by --output, or make it"
+            )
+        with contextlib.suppress(FileNotFoundError):
+            path.with_name(path.name + _TEMPORARY).lstat()
+
+
+@contextlib.contextmanager
+def _refused(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(
+            f"{path} cannot be written: {error.strerror}; give another place by --output"
+        ) from error

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,8 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pipeline.loaded_agent import LoadedAgent
-    from pipeline.protocol.atari_phase import AtariPhase
-    from training.evaluation import Episode
+    from pipeline.protocol.atari_phase import AtariPhase, PlayedPhase
 
 __all__ = ["played_rows", "played_schema", "played_text"]
 
@@ -37,24 +38,33 @@ def played_schema() -> pa.Schema:
             ("epsilon", number),
             ("noop_max", whole),
             ("frames_budget", whole),
+            ("frame_skip", whole),
+            ("max_frames", whole),
+            ("sticky", number),
+            ("full_actions", pa.bool_()),
+            ("wrappers", text),
             ("phase_seed", whole),
             ("episode", whole),
             ("reset_seed", whole),
             ("score", number),
             ("steps", whole),
+            ("complete", pa.bool_()),
         ]
     )
 
 
 def played_rows(
-    loaded: LoadedAgent, phase: AtariPhase, episodes: Sequence[Episode]
+    loaded: LoadedAgent, phase: AtariPhase, played: PlayedPhase
 ) -> list[dict[str, Any]]:
     """Rows of `played_schema`."""
     from training.config_file import to_mapping
+    from training.environments.atari_settings import atari_settings
     from training.environments.environment import stored_id
 
     config = loaded.agent.config
     environment = stored_id(config.environment.id)
+    shown = atari_settings(config.environment.kwargs)
+    wrappers = [asdict(wrapper) for wrapper in config.environment.wrappers]
     same = {
         "run": config.name,
         "method": method_name(to_mapping(config)),
@@ -66,6 +76,11 @@ def played_rows(
         "epsilon": phase.epsilon,
         "noop_max": phase.noop_max,
         "frames_budget": phase.frames,
+        "frame_skip": shown.frame_skip,
+        "max_frames": shown.max_frames,
+        "sticky": float(shown.sticky),
+        "full_actions": shown.full_actions,
+        "wrappers": json.dumps(wrappers, sort_keys=True, default=str) if wrappers else "",
         "phase_seed": phase.seed,
     }
     return [
@@ -75,8 +90,9 @@ def played_rows(
             "reset_seed": episode.seed,
             "score": episode.episode_return,
             "steps": episode.length,
+            "complete": played.complete,
         }
-        for number, episode in enumerate(episodes)
+        for number, episode in enumerate(played.episodes)
     ]
 
 

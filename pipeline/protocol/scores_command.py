@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
 from pipeline.parser import VerbParser
+from storage.errors import ConfigError
 
 __all__ = ["add_video_pinball", "main"]
 
@@ -26,12 +28,24 @@ def main(arguments: Sequence[str]) -> int:
     """Runs the protocol."""
     settings = _parser().parse(arguments)
 
+    from pipeline.protocol.conditions import check_comparable
     from pipeline.protocol.parquet_file import read_rows, write_rows
     from pipeline.protocol.played import played_schema
     from pipeline.protocol.score_table import Played, results_of, results_text, score_schema
 
+    named = dict.fromkeys([*settings.files, *(settings.baseline or [])])
+    files = {path: read_rows(path, played_schema()) for path in named}
+    check_comparable(files)
+    checkpoints = {Path(row["checkpoint"]).name for rows in files.values() for row in rows}
+    if {"best.ckpt", "last.ckpt"} <= checkpoints:
+        warnings.warn(
+            "some phases are of a run's best.ckpt, others of last.ckpt: choosing the best by its "
+            "evaluations favours it",
+            stacklevel=2,
+        )
+
     def played(paths: Sequence[Path]) -> Played:
-        rows = [row for path in paths for row in read_rows(path, played_schema())]
+        rows = [row for path in dict.fromkeys(paths) for row in files[path]]
         return Played.of(rows, " and ".join(map(str, paths)))
 
     own = played(settings.files)
@@ -54,11 +68,22 @@ def add_video_pinball(parser: argparse.ArgumentParser) -> None:
     """Adds --video-pinball-random."""
     parser.add_argument(
         "--video-pinball-random",
-        type=float,
+        type=_pinball_random,
         metavar="SCORE",
         help="what random play scores in Video Pinball: the usual table's 16256.9 unless given; "
         "Dopamine has 0",
     )
+
+
+def _pinball_random(text: str) -> float:
+    from pipeline.protocol.human_scores import check_video_pinball_random
+
+    try:
+        return check_video_pinball_random(float(text))
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
 
 
 def _parser() -> VerbParser:

@@ -12,10 +12,10 @@ import pytest
 from gymnasium.spaces import Box, Discrete
 
 from pipeline.protocol import atari_phase
-from pipeline.protocol.atari_phase import AtariPhase, NearlyGreedy, play_phase
+from pipeline.protocol.atari_phase import AtariPhase, NearlyGreedy, departures, play_phase
 from storage.errors import ConfigError
 from storage.randomness import derive_seed
-from training.environments.environment import EnvironmentConfig, make_environment
+from training.environments.environment import EnvironmentConfig, WrapperConfig, make_environment
 
 
 def agent(act: Callable[[Any], Any], **config: Any) -> Any:
@@ -30,7 +30,7 @@ def still(_: Any) -> int:
 def test_whole_episodes_until_the_frames_are_spent() -> None:
     told: list[int] = []
     kwargs = {"max_frames": 400, "frame_skip": 8}
-    episodes = play_phase(agent(still, kwargs=kwargs), AtariPhase(frames=900), told.append)
+    episodes = play_phase(agent(still, kwargs=kwargs), AtariPhase(frames=900), told.append).episodes
     assert [episode.length for episode in episodes] == [50, 50, 50]
     assert told == [400, 800, 1200]
     seeds = [derive_seed(0, "atari protocol", number) for number in range(3)]
@@ -38,7 +38,7 @@ def test_whole_episodes_until_the_frames_are_spent() -> None:
 
 
 def test_scores_are_the_game_s_own() -> None:
-    (episode,) = play_phase(agent(still), AtariPhase(frames=1, epsilon=0.0))
+    (episode,) = play_phase(agent(still), AtariPhase(frames=1, epsilon=0.0)).episodes
     assert episode.episode_return == -21.0  # who does nothing loses every ball
     assert episode.length > 700
 
@@ -46,10 +46,37 @@ def test_scores_are_the_game_s_own() -> None:
 def test_repeatable_and_by_its_seed() -> None:
     def play(**phase: Any) -> list[Any]:
         kwargs = {"max_frames": 400}
-        return play_phase(agent(still, kwargs=kwargs), AtariPhase(frames=800, epsilon=0.5, **phase))
+        played = AtariPhase(frames=800, epsilon=0.5, **phase)
+        return play_phase(agent(still, kwargs=kwargs), played).episodes
 
     assert play() == play()
     assert [each.seed for each in play()] != [each.seed for each in play(seed=1)]
+
+
+@pytest.mark.parametrize(("at", "ended"), [(0, 0), (99, 0), (100, 1), (250, 2)])
+def test_an_interrupt_leaves_the_episodes_that_had_ended(at: int, ended: int) -> None:
+    calls = iter(range(1_000))
+
+    def stopped(_: Any) -> int:
+        if next(calls) == at:
+            raise KeyboardInterrupt
+        return 0
+
+    phase = AtariPhase(frames=1200, epsilon=0.0)
+    played = play_phase(agent(stopped, kwargs={"max_frames": 400}), phase)
+    assert (played.frames, played.complete) == (400 * ended, False)
+    whole = play_phase(agent(still, kwargs={"max_frames": 400}), phase)
+    assert played.episodes == whole.episodes[:ended]
+    assert (whole.frames, whole.complete) == (1200, True)
+
+
+def test_an_interrupt_behind_the_last_episode_takes_nothing() -> None:
+    def stop(_: int) -> None:
+        raise KeyboardInterrupt
+
+    kwargs = {"max_frames": 400}
+    played = play_phase(agent(still, kwargs=kwargs), AtariPhase(frames=400), stop)
+    assert (len(played.episodes), played.complete) == (1, True)
 
 
 def test_no_op_starts_are_the_phase_s(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,6 +92,15 @@ def test_no_op_starts_are_the_phase_s(monkeypatch: pytest.MonkeyPatch) -> None:
     play_phase(agent(still, kwargs=kwargs), AtariPhase(frames=1, noop_max=7))
     assert [config.kwargs["noop_max"] for config in made] == [30, 7]
     assert all(config.kwargs | {"noop_max": 3} == kwargs for config in made)
+
+
+def test_in_what_a_game_is_not_the_protocol_s() -> None:
+    assert departures(agent(still)) == []
+    wrappers = [WrapperConfig("ClipReward")]
+    assert departures(agent(still, kwargs={"sticky": 0.25}, wrappers=wrappers)) == [
+        "the game is wrapped in ClipReward",
+        "sticky is 0.25, the protocol's 0.0",
+    ]
 
 
 def test_random_actions_as_often_as_epsilon_says() -> None:

@@ -52,6 +52,9 @@ def test_video_pinball_has_two_random_scores() -> None:
     assert human_normalised(300_000, usual) == pytest.approx(20_109.4, abs=0.1)
     assert human_normalised(300_000, zero) == pytest.approx(1_698.0, abs=0.1)
     assert scores_of("pong", video_pinball_random=0.0) == scores_of("pong")
+    for none in (float("nan"), float("inf"), -5.0, 17667.9):
+        with pytest.raises(ConfigError, match=r"cannot score .* in Video Pinball"):
+            scores_of("video_pinball", video_pinball_random=none)
 
 
 def test_improvement_over_a_baseline() -> None:

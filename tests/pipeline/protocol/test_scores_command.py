@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from pipeline.protocol.played import played_schema, played_text
 from storage.errors import ConfigError
 
 
-def rows(game: str, scores: list[float], method: str = "DQN, ER, PSER", seed: int = 0) -> list[Any]:
+def rows(
+    game: str, scores: list[float], method: str = "DQN, ER, PSER", seed: int = 0, **other: Any
+) -> list[Any]:
     same = {
         "run": f"{game}-{seed}",
         "method": method,
@@ -27,11 +30,17 @@ def rows(game: str, scores: list[float], method: str = "DQN, ER, PSER", seed: in
         "epsilon": 0.001,
         "noop_max": 30,
         "frames_budget": 500_000,
+        "frame_skip": 4,
+        "max_frames": 108_000,
+        "sticky": 0.0,
+        "full_actions": False,
+        "wrappers": "",
         "phase_seed": 0,
         "steps": 100,
+        "complete": True,
     }
     return [
-        same | {"episode": number, "reset_seed": number, "score": score}
+        same | {"episode": number, "reset_seed": number, "score": score} | other
         for number, score in enumerate(scores)
     ]
 
@@ -103,14 +112,99 @@ def test_what_cannot_be_tabled(tmp_path: Path) -> None:
         main(["scores", mixed])
     with pytest.raises(ConfigError, match=r"no human score of the game 'air_raid'"):
         main(["scores", written(tmp_path / "b", rows("air_raid", [0.0]))])
-    with pytest.raises(ConfigError, match=r"none\.parquet cannot be read as Parquet"):
+    with pytest.raises(ConfigError, match=r"there is no file .*none\.parquet$"):
         main(["scores", str(tmp_path / "none.parquet")])
+    with pytest.raises(ConfigError, match=r"there is no file .*none\.parquet$"):
+        main(["scores", mixed, "--baseline", str(tmp_path / "none.parquet")])
+    with pytest.raises(ConfigError, match=rf"{tmp_path} is a folder; name a Parquet file"):
+        main(["scores", str(tmp_path)])
     (tmp_path / "text").write_text("no table")
     with pytest.raises(ConfigError, match="text cannot be read as Parquet"):
         main(["scores", str(tmp_path / "text")])
     main(["scores", written(tmp_path / "c", rows("pong", [0.0]))])
     with pytest.raises(ConfigError, match=r"atari_scores\.parquet has columns game, runs"):
         main(["scores", str(tmp_path / "atari_scores.parquet")])
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "told"),
+    [
+        ("epsilon", 0.05, "epsilon is 0.001 in {a} and 0.05 in {b}"),
+        ("noop_max", 0, "noop_max is 30 in {a} and 0 in {b}"),
+        ("frames_budget", 1000, "frames_budget is 500000 in {a} and 1000 in {b}"),
+        ("frame_skip", 1, "frame_skip is 4 in {a} and 1 in {b}"),
+        ("max_frames", 400, "max_frames is 108000 in {a} and 400 in {b}"),
+        ("sticky", 0.25, "sticky is 0.0 in {a} and 0.25 in {b}"),
+        ("full_actions", True, "full_actions is False in {a} and True in {b}"),
+        ("wrappers", "[W]", "wrappers is none in {a} and [W] in {b}"),
+    ],
+)
+def test_phases_of_different_protocols_are_not_compared(
+    tmp_path: Path, column: str, value: Any, told: str
+) -> None:
+    a = written(tmp_path / "a", rows("pong", [0.0]))
+    b = written(tmp_path / "b", rows("pong", [0.0], seed=1, **{column: value}))
+    named = re.escape(told.format(a=a, b=b))
+    with pytest.raises(ConfigError, match=f"not played by one protocol: {named}. Scores"):
+        main(["scores", a, b])
+    per = written(tmp_path / "b", rows("pong", [0.0], "DQN, ER, PER", **{column: value}))
+    with pytest.raises(ConfigError, match=named):
+        main(["scores", a, "--baseline", per])
+    within = rows("pong", [0.0]) + rows("pong", [0.0], seed=1, **{column: value})
+    with pytest.raises(ConfigError, match=f"by one protocol: {column} is"):
+        main(["scores", written(tmp_path / "c", within)])
+
+
+def test_all_that_differs_is_named_with_a_few_of_many_files(tmp_path: Path) -> None:
+    alike = [written(tmp_path / f"{seed}", rows("pong", [0.0], seed=seed)) for seed in range(5)]
+    other = written(tmp_path / "x", rows("pong", [0.0], seed=9, epsilon=0.0, noop_max=7))
+    with pytest.raises(ConfigError) as refused:
+        main(["scores", *alike, other])
+    where = f"{', '.join(alike[:3])} and 2 more and"
+    assert f"epsilon is 0.001 in {where} 0.0 in {other}; noop_max is 30 in" in str(refused.value)
+
+
+def test_seeds_and_the_newest_steps_may_differ(tmp_path: Path) -> None:
+    file = written(
+        tmp_path / "a",
+        rows("pong", [0.0]),
+        rows("pong", [1.0], seed=1, phase_seed=5, training_steps=9),
+    )
+    main(["scores", file, file])
+    assert table(tmp_path / "atari_scores.parquet")["pong"]["score"] == 0.5
+
+
+def test_an_interrupted_phase_is_no_score(tmp_path: Path) -> None:
+    own = written(tmp_path / "a", rows("pong", [0.0]))
+    part = written(tmp_path / "b", rows("pong", [0.0, 1.0], complete=False))
+    told = "b is of a phase that was interrupted, after 2 episodes and 800 of 500,000 frames"
+    for words in ([own, part], [own, "--baseline", part]):
+        with pytest.raises(ConfigError, match=told):
+            main(["scores", *words])
+    with pytest.raises(ConfigError, match="c has no episode"):
+        main(["scores", written(tmp_path / "c")])
+
+
+def test_a_table_of_an_earlier_version_is_told(tmp_path: Path) -> None:
+    new = written(tmp_path / "new", rows("pong", [0.0]))
+    old = pyarrow.parquet.read_table(new).drop_columns(["sticky", "complete"])
+    pyarrow.parquet.write_table(old, tmp_path / "old")
+    with pytest.raises(ConfigError, match="old lacks the columns sticky, complete: an earlier"):
+        main(["scores", str(tmp_path / "old")])
+
+
+def test_best_beside_last_is_told(tmp_path: Path) -> None:
+    own = written(tmp_path / "a", rows("pong", [0.0], checkpoint="runs/a/best.ckpt"))
+    per = written(tmp_path / "b", rows("pong", [0.0], checkpoint="runs/b/last.ckpt"))
+    with pytest.warns(UserWarning, match=r"of a run's best\.ckpt, others of last\.ckpt"):
+        main(["scores", own, "--baseline", per])
+
+
+@pytest.mark.parametrize("score", ["nan", "inf", "-inf", "-5", "17667.9", "20000", "x"])
+@pytest.mark.parametrize("verb", ["scores", "atari"])
+def test_no_random_play_scores_that_in_video_pinball(verb: str, score: str) -> None:
+    with pytest.raises(ConfigError, match=f"--video-pinball-random: .*{score[:5]}"):
+        main([verb, "any", f"--video-pinball-random={score}"])
 
 
 def test_a_summary_of_one_checkpoint() -> None:

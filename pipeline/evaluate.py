@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.loaded_agent import LoadedAgent, add_checkpoint_options
 from pipeline.parser import VerbParser, natural, positive
+from pipeline.playing_line import playing_line
+from pipeline.streams import complain
 
 if TYPE_CHECKING:
     from training.agent import ReplayAgent
@@ -30,30 +32,57 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--seed", type=natural, default=0, help="resets are derived from it (default 0)"
     )
+    parser.add_argument(
+        "--max-steps",
+        type=positive,
+        metavar="N",
+        help="cut an episode after so many steps where its environment has no limit of steps "
+        "(default: the run's evaluation.max_steps)",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead")
     settings = parser.parse(arguments)
 
     loaded = LoadedAgent.at(settings.run, settings.checkpoint, settings.trust)
     agent = loaded.agent
-    episodes = _play(agent, settings.episodes, settings.seed)
+    most = settings.max_steps or agent.config.evaluation.max_steps
+    episodes = _play(agent, settings.episodes, settings.seed, most)
+    _tell_cut(episodes, most)
     summary = {"checkpoint": str(loaded.path), **_summary(agent, episodes)}
     print(json.dumps(summary, indent=2) if settings.json else _text(summary))
     return 0
 
 
-def _play(agent: ReplayAgent, count: int, seed: int) -> list[Episode]:
+def _play(agent: ReplayAgent, count: int, seed: int, most: int) -> list[Episode]:
     from storage.randomness import derive_seed
     from training.environments.environment import make_environment
-    from training.evaluation import play_episode
+    from training.evaluation import longest_episode, play_episode
 
     env = make_environment(agent.config.environment)
+    longest = longest_episode(env, most)
+    episodes: list[Episode] = []
     try:
-        return [
-            play_episode(env, agent.act, derive_seed(seed, "evaluate command", number))
-            for number in range(count)
-        ]
+        with playing_line(count) as show:
+
+            def going(steps: int) -> bool:
+                show(len(episodes), steps)
+                return True
+
+            while len(episodes) < count:
+                own = derive_seed(seed, "evaluate command", len(episodes))
+                episodes.append(play_episode(env, agent.act, own, longest, going))
+            return episodes
     finally:
         env.close()
+
+
+def _tell_cut(episodes: list[Episode], most: int) -> None:
+    count = sum(episode.cut for episode in episodes)
+    if count:
+        complain(
+            f"sharpwave: warning: {count} of {len(episodes)} episodes had not ended after "
+            f"{most:,} steps and were cut there; their returns are those of the part that was "
+            "played. --max-steps=N plays longer ones, or shorter ones"
+        )
 
 
 def _summary(agent: ReplayAgent, episodes: list[Episode]) -> dict[str, Any]:
@@ -66,6 +95,7 @@ def _summary(agent: ReplayAgent, episodes: list[Episode]) -> dict[str, Any]:
         "training_steps": agent.environment_steps,
         "training_updates": agent.counters.updates,
         "episodes": len(episodes),
+        "cut_episodes": sum(episode.cut for episode in episodes),
         "mean_return": float(returns.mean()),
         "deviation": float(returns.std()),
         "smallest": float(returns.min()),

@@ -39,8 +39,8 @@ class RoundEndStop(Callback):
         self._owner = os.getpid()
 
     @property
-    def asked(self) -> bool:
-        """Whether a signal came."""
+    def stop_asked(self) -> bool:
+        """Whether a signal came; an evaluation that is under way is left then."""
         return self.signal is not None
 
     @contextmanager

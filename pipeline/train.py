@@ -121,7 +121,7 @@ def _train(run: Run, stop: RoundEndStop) -> None:
                 _set_aside(damaged)
             print(f"{run.folder.path}: {config.environment.id}, {_budget(config)}")
             announce_run(checked, module, run.folder.path)
-            if stop.asked:
+            if stop.stop_asked:
                 raise KeyboardInterrupt(_kept(run.folder, module, at_round_end=True))
             _fit(trainer, module, data, run, stop)
         finally:
@@ -189,7 +189,7 @@ def _fit(trainer: Any, module: ReplayAgent, data: Any, run: Run, stop: RoundEndS
             raise
     finally:
         stop.give_back()  # Lightning has set what it had found
-    stopped = stop.asked and not module.finished
+    stopped = stop.stop_asked and not module.finished
     if not trainer.interrupted and not stopped:
         return
     kept = _kept(run.folder, module, at_round_end=not trainer.interrupted)

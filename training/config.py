@@ -196,16 +196,21 @@ class EvaluationConfig:
     Args:
         every_steps: Environment steps between two evaluations.
         episodes: Episodes an evaluation; 0 switches evaluation off.
+        max_steps: Steps after which a greedy episode is cut where its environment has no limit of
+            steps, so that a policy that never ends one holds nothing up.
     """
 
     every_steps: int = 10_000
     episodes: int = 5
+    max_steps: int = 100_000
 
     def __post_init__(self) -> None:
         check_numbers("evaluation", self)
         steps, episodes = self.every_steps, self.episodes
         require(steps > 0, f"evaluation.every_steps is {steps}; it must be positive")
         require(episodes >= 0, f"evaluation.episodes is {episodes}; it cannot be negative")
+        most = self.max_steps
+        require(most > 0, f"evaluation.max_steps is {most}; it must be at least 1")
 
 
 @dataclass(frozen=True, slots=True)

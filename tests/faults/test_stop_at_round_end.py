@@ -110,6 +110,29 @@ def test_stopped_runs_go_on_as_if_they_had_never_stopped(
     assert len(hashes) == 1
 
 
+@pytest.mark.parametrize("number", [SIGINT, SIGTERM])
+def test_a_signal_ends_an_evaluation_that_would_never_end(
+    learners: Nursery, tmp_path: Path, number: int
+) -> None:
+    """A greedy episode goes on forever at step 256; the round before it is kept, and goes on."""
+    endless = ("--environment.id=tests.training.zoo.Alike", "--evaluation.max_steps=1000000000")
+    own = [each for each in train_words(1000) if not each.startswith("--environment.id")]
+    child = learners.command(*own, *endless, cwd=tmp_path)
+    last = tmp_path / LAST
+    eventually(lambda: (last.exists() and steps_of(last) == 192) or not child.alive(), child.said)
+    time.sleep(0.5)
+    assert child.alive(), child.said
+    assert stopped_at(child, number, tmp_path) == 256
+    assert "evaluation" not in (tmp_path / "runs/run/metrics.csv").read_text()
+    again = learners.command("train", "--resume=runs/run", "--evaluation.episodes=0", cwd=tmp_path)
+    assert again.wait() == 0, again.said
+    assert steps_of(last) == 1000
+
+
+def steps_of(checkpoint: Path) -> int:
+    return int(read_checkpoint(checkpoint)["sharpwave"]["counters"]["environment_steps"])
+
+
 @pytest.mark.parametrize("signals", [(SIGINT, SIGINT), (SIGTERM, SIGTERM)])
 def test_a_second_signal_ends_a_run_at_once(
     learners: Nursery, tmp_path: Path, signals: tuple[int, int]

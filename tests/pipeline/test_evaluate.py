@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from pipeline.evaluate import main
+from pipeline.playing_line import playing_line
 from pipeline.train import main as train
 from storage.errors import CheckpointError, ConfigError
-from tests.pipeline.conftest import SMALL, run_in
+from tests.pipeline.conftest import SMALL, run_in, small
 from training.checkpoints.checkpoint import read_checkpoint
 
 
@@ -125,6 +126,41 @@ def test_it_acts_with_the_run_s_threads(run: Path) -> None:
         assert torch.get_num_threads() == 1
     finally:
         torch.set_num_threads(before)
+
+
+def test_episodes_that_never_end_are_cut_at_the_most_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    endless = ("--environment.id=tests.training.zoo.Alike", "--evaluation.max_steps=40")
+    with pytest.warns(UserWarning, match=r"40 steps \(evaluation\.max_steps\)"):
+        train(["--name=endless", *small(*endless, "--loop.steps=300")])
+    for words, length in ([], 40), (["--max-steps=70"], 70):
+        capsys.readouterr()
+        main(["runs/endless", "--episodes=2", "--json", *words])
+        shown = capsys.readouterr()
+        told = json.loads(shown.out)
+        assert (told["cut_episodes"], told["mean_length"]) == (2, length)
+        assert shown.err.count("\n") == 1
+        assert f"2 of 2 episodes had not ended after {length} steps and were cut" in shown.err
+
+
+def test_an_environment_s_own_limit_is_not_shortened(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main([str(run), "--episodes=1", "--max-steps=1", "--json"])
+    shown = capsys.readouterr()
+    told = json.loads(shown.out)
+    assert (told["cut_episodes"], shown.err) == (0, "")
+    assert told["mean_length"] > 1
+
+
+def test_a_long_episode_shows_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    with playing_line(10, interval=0.0) as show:
+        show(2, 45_000)
+    with playing_line(10) as show:
+        show(2, 45_001)
+    assert capsys.readouterr().err == "episode 3 of 10: 45,000 steps\n"
 
 
 def test_bad_requests(run: Path, tmp_path: Path) -> None:

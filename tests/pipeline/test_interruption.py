@@ -59,7 +59,7 @@ def test_ctrl_c_twice_one_after_the_other_stops_at_once(told: list[str]) -> None
     stop = RoundEndStop()
     with stop.starting():
         signal.raise_signal(INT)
-        assert (stop.asked, stop.at_once) == (True, False)
+        assert (stop.stop_asked, stop.at_once) == (True, False)
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(INT)
     assert stop.at_once

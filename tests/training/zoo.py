@@ -69,6 +69,27 @@ class Forgetful(Drift):
         return observation + np.random.default_rng().normal(size=3), *rest
 
 
+class Alike(gymnasium.Env[Any, Any]):
+    """Ends an episode at the tenth change of the action, which nobody who acts greedily makes.
+
+    All observations are alike, the reward is 1, and there is no limit of steps.
+    """
+
+    def __init__(self) -> None:
+        self.observation_space = gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float64)
+        self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self._newest, self._changes = None, 0
+        return np.zeros(2), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self._changes += self._newest is not None and self._newest != float(action[0])
+        self._newest = float(action[0])
+        return np.zeros(2), 1.0, self._changes >= 10, False, {}
+
+
 def make_drift(longest: int = 12) -> Drift:
     return Drift(longest)
 

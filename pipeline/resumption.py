@@ -18,18 +18,19 @@ if TYPE_CHECKING:
 
 __all__ = ["Resumption", "check_changes", "check_settings", "resumption"]
 
-_CHANGEABLE: Final = (
-    "loop.steps",
-    "loop.updates_per_step",
+_FROM_HERE_ON: Final = ("loop.steps", "loop.updates_per_step")
+"""What may differ when a run is resumed, and changes what follows, but nothing that was learnt."""
+_HARMLESS: Final = (
     "loop.durability",
-    "loop.sync_",
+    "loop.sync_episodes",
+    "loop.sync_seconds",
     "replay.retention",
     "replay.page_limit",
     "evaluation",
     "logging",
     "checkpoint",
 )
-"""What may differ when a run is resumed; anything else would make it another run."""
+"""What may differ, too, and changes nothing that is learnt; anything else makes another run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +101,9 @@ def check_changes(before: RunConfig, after: RunConfig) -> None:
     refused = [name for name, _, _ in _differing(before, after)]
     if refused:
         raise ConfigError(
-            f"a resumed run cannot change {', '.join(refused)}; only what does not change the run "
-            "may differ (loop.steps, loop.updates_per_step, loop.durability, loop.sync_episodes, "
-            "loop.sync_seconds, replay.retention, replay.page_limit, evaluation, logging, "
-            "checkpoint). Start a new run for anything else."
+            f"a resumed run cannot change {', '.join(refused)}. What may differ: "
+            f"{' and '.join(_FROM_HERE_ON)}, which hold from here on, and what does not change the "
+            f"learning ({', '.join(_HARMLESS)}). Start a new run for anything else."
         )
 
 
@@ -146,8 +146,14 @@ def _differing(before: RunConfig, after: RunConfig) -> list[tuple[str, Any, Any]
     return [
         (name, old.get(name), new.get(name))
         for name in [*new, *(old.keys() - new.keys())]
-        if new.get(name) != old.get(name) and not name.startswith(_CHANGEABLE)
+        if new.get(name) != old.get(name) and not _may_differ(name)
     ]
+
+
+def _may_differ(name: str) -> bool:
+    """Whether the setting, or the section that it is in, may be another one from here on."""
+    section = name.partition(".")[0]
+    return not {name, section}.isdisjoint((*_FROM_HERE_ON, *_HARMLESS))
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:

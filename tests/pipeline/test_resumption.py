@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -12,10 +13,12 @@ import pytest
 import yaml
 
 import storage
+from pipeline.resumption import check_changes
 from pipeline.train import _resumed_run, main, train
 from storage.errors import CheckpointError, ConfigError
 from tests.pipeline.conftest import run_in
 from training.checkpoints.checkpoint import read_checkpoint
+from training.config_file import load_config
 
 MORE = "--loop.steps=1132"
 
@@ -153,6 +156,34 @@ def test_settings_that_were_changed_since_are_named(copy: Path) -> None:
         main(["--resume", str(copy), MORE])
     assert "agent.discount is 0.9, was 0.995" in str(caught.value)
     assert "logging" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "loop.steps=7777",
+        "loop.updates_per_step=0.5",
+        "loop.sync_seconds=2",
+        "replay.page_limit=99999",
+        "evaluation.max_steps=7",
+    ],
+)
+def test_the_refusal_says_what_may_differ_and_what_of_it_changes_what_follows(
+    run: Path, word: str
+) -> None:
+    with pytest.raises(ConfigError, match="cannot change seed") as caught:
+        main(["--resume", str(run), "--seed=7"])
+    named = re.search(
+        r"differ: (.*), which hold from here on, and .* the learning \((.*)\)\.", str(caught.value)
+    )
+    assert named
+    later, harmless = named[1].split(" and "), named[2].split(", ")
+    assert later == ["loop.steps", "loop.updates_per_step"]
+    name = word.partition("=")[0]
+    assert name in later or {name, name.partition(".")[0]} & set(harmless)
+    own = ["loop.durability=fsync", word]
+    before = load_config(run / "config.yaml", ["loop.durability=fsync"])
+    check_changes(before, load_config(run / "config.yaml", own))
 
 
 def test_durability_may_be_changed(copy: Path) -> None:

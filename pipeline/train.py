@@ -92,9 +92,10 @@ def train(run: Run) -> None:
 
     Raises `KeyboardInterrupt` that says what is kept when the user stops it.
     """
-    from training.preflight import check_budget
+    from training.preflight import check_soon
 
-    check_budget(run.config)  # before anything slow is loaded
+    with own_faults(_named_code(run.config)):
+        check_soon(run.config)
     from pipeline.interruption import RoundEndStop
 
     stop = RoundEndStop()

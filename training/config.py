@@ -283,12 +283,6 @@ class RunConfig:
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
 
     def __post_init__(self) -> None:
-        batch, window = self.agent.batch_size, self.replay.window
-        require(
-            window >= batch,
-            f"replay.window is {window}, smaller than agent.batch_size {batch}; a batch holds "
-            "distinct steps of the window, so raise the window or lower the batch size",
-        )
         require(
             self.name not in ("", ".", "..") and "/" not in self.name,
             f"name is {self.name!r}; it becomes a directory name",

@@ -29,7 +29,7 @@ from training.placement import device_type
 if TYPE_CHECKING:
     from storage import EnvironmentSpec
 
-__all__ = ["CheckedRun", "check_budget", "check_run", "stored_environment"]
+__all__ = ["CheckedRun", "check_run", "check_soon", "stored_environment"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,31 +47,49 @@ class CheckedRun:
 def check_run(config: RunConfig) -> CheckedRun:
     """Whatever can be refused before a run has a folder is; the environment is made once.
 
-    A run that trains from a store takes the making of the store's environment (``kwargs`` and
-    ``wrappers``) where its own settings say nothing of it.
+    What cannot work at all is told first: an environment that is not there, or an agent that cannot
+    act in it; then what the machine lacks, then budgets. A run that trains from a store takes the
+    making of the store's environment (``kwargs`` and ``wrappers``) where its own settings say
+    nothing of it.
 
     Raises:
-        ConfigError: a budget that ends before anything is learnt, more threads than the machine
-            has cores, a GPU that is not there, an engine that cannot run here, another environment
-            than the store's, or one that the store alone names by a module.
         EnvironmentNotFoundError: no such environment; close names are listed.
         SchemaMismatchError: the environment has other spaces than the store.
-        EmptyViewError: the store holds fewer steps than a batch.
-        SamplingError: a replay scheme of the user's own that cannot be imported.
         UnsupportedSpaceError: spaces that cannot be stored, or that the agent cannot act in.
+        SamplingError: a replay scheme of the user's own that cannot be imported.
+        ConfigError: more threads than the machine has cores, a GPU that is not there, an engine
+            that cannot run here, another environment than the store's, or one that the store alone
+            names by a module; a budget that ends before anything is learnt.
+        EmptyViewError: the store holds fewer steps than a batch.
     """
-    _check_threads(config.loop.threads)
-    check_engine(config.agent.engine, device_type(config.loop.accelerator))
-    check_budget(config)
-    if config.replay.scheme not in SCHEMES:
-        own_scheme(config.replay.scheme)
+    stored = None
     if config.replay.store is None:
         checked = CheckedRun(config, *describe_recorded(config.environment))
     else:
-        checked = _check_store(config, Path(config.replay.store))
+        checked, stored = _check_store(config, Path(config.replay.store))
     flatten_space(checked.spec.observation_space, "observation")
     checked.config.agent.check_spaces(checked.spec)
+    if config.replay.scheme not in SCHEMES:
+        own_scheme(config.replay.scheme)
+    _check_threads(config.loop.threads)
+    check_engine(config.agent.engine, device_type(config.loop.accelerator))
+    _check_budget(config)
+    if stored is not None:
+        _check_filled(config, stored)
     return checked
+
+
+def check_soon(config: RunConfig) -> None:
+    """Refuses a budget that will not do before anything slow is loaded.
+
+    What cannot work at all is told in its place, as `check_run` has it; that is looked for only
+    where the run is refused anyhow.
+    """
+    try:
+        _check_budget(config)
+    except ConfigError:
+        check_run(config)
+        raise
 
 
 def stored_environment(path: Path | str) -> EnvironmentConfig:
@@ -90,15 +108,20 @@ def _check_threads(threads: int) -> None:
         )
 
 
-def check_budget(config: RunConfig) -> None:
+def _check_budget(config: RunConfig) -> None:
     """Refuses a budget that ends before anything is learnt; needs nothing slow.
 
     Raises:
         ConfigError: naming the settings.
     """
+    loop, batch, window = config.loop, config.agent.batch_size, config.replay.window
+    if window < batch:
+        raise ConfigError(
+            f"replay.window is {window}, smaller than agent.batch_size {batch}; a batch holds "
+            "distinct steps of the window, so raise the window or lower the batch size"
+        )
     if config.replay.store is not None:
         return
-    loop, batch = config.loop, config.agent.batch_size
     if loop.warmup >= loop.steps:
         raise ConfigError(
             f"loop.warmup is {loop.warmup:,} of loop.steps {loop.steps:,}: the run would end "
@@ -111,7 +134,17 @@ def check_budget(config: RunConfig) -> None:
         )
 
 
-def _check_store(config: RunConfig, path: Path) -> CheckedRun:
+def _check_filled(config: RunConfig, stored: int) -> None:
+    batch = config.agent.batch_size
+    if stored < batch:
+        raise EmptyViewError(
+            f"{config.replay.store} holds {stored:,} steps, fewer than a batch of {batch:,}; "
+            "collect more, or lower agent.batch_size"
+        )
+
+
+def _check_store(config: RunConfig, path: Path) -> tuple[CheckedRun, int]:
+    """The run, and how many steps its store holds."""
     with storage.open(path) as store:
         kept, steps = store.env_spec, store.n_steps
     config = dataclasses.replace(config, environment=_completed(config.environment, kept, path))
@@ -122,13 +155,7 @@ def _check_store(config: RunConfig, path: Path) -> CheckedRun:
             raise
         own = kept
     _check_same(own, kept, path)
-    batch = config.agent.batch_size
-    if steps < batch:
-        raise EmptyViewError(
-            f"{path} holds {steps:,} steps, fewer than a batch of {batch:,}; collect more, or "
-            "lower agent.batch_size"
-        )
-    return CheckedRun(config, kept)
+    return CheckedRun(config, kept), steps
 
 
 def _completed(own: EnvironmentConfig, kept: EnvironmentSpec, path: Path) -> EnvironmentConfig:

@@ -239,6 +239,26 @@ def test_unknown_run_gets_the_nearest_name(run: Path) -> None:
         (["--environment.id=Hopper-v5", "--loop.steps=99"], ConfigError, "warmup is 10,000 of"),
         (["--environment.id=CartPole-v1"], UnsupportedSpaceError, "Discrete"),
         (
+            ["--environment.id=CartPole-v1", "--agent.kind=naf", "--loop.steps=200"],
+            UnsupportedSpaceError,
+            "Discrete",
+        ),
+        (
+            ["--environment.id=Hopper-v5", "--agent.kind=dqn", "--loop.steps=20"],
+            UnsupportedSpaceError,
+            "Box",
+        ),
+        (
+            ["--environment.id=Hopper-v5", "--agent.kind=dqn", "--replay.window=8"],
+            UnsupportedSpaceError,
+            "Box",
+        ),
+        (
+            ["--environment.id=Atari/Pog", "--loop.steps=200"],
+            EnvironmentNotFoundError,
+            "Atari/Pong",
+        ),
+        (
             ["--environment.id=Hopper-v5", '--logging.loggers=[{"class_path": "no.Logger"}]'],
             ConfigError,
             "cannot be made",

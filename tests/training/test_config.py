@@ -78,10 +78,6 @@ def test_what_is_saved_loads_equal(tmp_path):
         ),
         ("environment: {id: a}\nloop: {steps: 1.5}", "whole number"),
         ("environment: {id: a}\nloop: {lane_kind: syn}", "did you mean sync"),
-        (
-            "environment: {id: a}\nreplay: {window: 100}",
-            "window is 100, smaller than agent.batch_size 256",
-        ),
         ("environment: {id: a}\nagent: {discount: 1.5}", "discount is 1.5"),
         ("environment: {id: a}\nagent: {hidden: 3}", "agent.hidden is 3; it must be a list"),
         (

@@ -21,7 +21,7 @@ from storage.root_metadata import attributes_checksum
 from tests.training.tiny import WARMUP, tiny_config
 from training.config import EnvironmentConfig, EvaluationConfig, ReplayConfig, WrapperConfig
 from training.environments.environment import describe_environment, make_environment
-from training.preflight import check_run, stored_environment
+from training.preflight import check_run, check_soon, stored_environment
 
 
 def fill(path: Path, environment: EnvironmentConfig, steps: int = 40) -> Path:
@@ -75,6 +75,40 @@ def test_a_batch_that_never_fills_is_refused():
         check_run(replace(config, agent=agent, loop=loop))
 
 
+def test_a_window_that_is_smaller_than_a_batch_is_refused():
+    with pytest.raises(
+        ConfigError, match=r"replay\.window is 8, smaller than agent\.batch_size 16"
+    ):
+        check_run(tiny_config(window=8))
+
+
+@pytest.mark.parametrize(
+    ("environment", "error", "message"),
+    [
+        ("CartPole-v1", UnsupportedSpaceError, "Discrete"),
+        ("Atari/Pog", EnvironmentNotFoundError, "Atari/Pong"),
+        ("Hoper-v5", EnvironmentNotFoundError, "Hopper-v5"),
+    ],
+)
+def test_what_cannot_work_at_all_is_told_before_budgets_and_the_machine(
+    monkeypatch, environment, error, message
+):
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    config = tiny_config(environment=environment, steps=WARMUP, window=8, scheme="no.Scheme")
+    config = replace(config, loop=replace(config.loop, threads=5))
+    for check in (check_run, check_soon):
+        with pytest.raises(error, match=message):
+            check(config)
+
+
+def test_spaces_are_told_before_a_store_that_is_too_small(tmp_path):
+    spec = describe_environment(EnvironmentConfig("CartPole-v1"))
+    with storage.create(tmp_path / "store", spec):
+        pass
+    with pytest.raises(UnsupportedSpaceError, match="Discrete"):
+        check_run(offline(tmp_path / "store", "CartPole-v1"))
+
+
 def test_an_unknown_scheme_and_overlay_are_refused():
     with pytest.raises(ConfigError, match=r"replay\.scheme is 'x'; .*uniform, per, pser"):
         ReplayConfig(scheme="x")
@@ -87,12 +121,12 @@ def test_the_budget_is_refused_before_torch_is_loaded():
         "import sys\n"
         "from pipeline.cli import main\n"
         "code = main(['train', '--environment.id=Hopper-v5', '--loop.steps=5'])\n"
-        "print(code, [name in sys.modules for name in ('torch', 'lightning', 'mujoco')])\n"
+        "print(code, [name in sys.modules for name in ('torch', 'lightning')])\n"
     )
     root = Path(__file__).parents[2]
     command = [sys.executable, "-c", script]
     shown = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
-    assert shown.stdout.splitlines() == ["2 [False, False, False]"]
+    assert shown.stdout.splitlines() == ["2 [False, False]"]
     assert "loop.warmup is 10,000 of loop.steps 5" in shown.stderr
 
 

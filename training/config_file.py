@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import os
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,7 @@ from training.agents.registry import config_class, kind_of
 from training.config import RunConfig, WrapperConfig
 from training.refer import ReferSettings, preset
 from training.setting_checks import shown
-from training.settings_files import read_mapping
+from training.settings_files import files_of, merged, read_mapping
 from training.settings_yaml import yaml_text, yaml_value
 
 __all__ = ["from_mapping", "load_config", "read_mapping", "save_config", "to_mapping"]
@@ -28,17 +29,28 @@ __all__ = ["from_mapping", "load_config", "read_mapping", "save_config", "to_map
 _Settings = TypeVar("_Settings")
 
 
-def load_config(path: Path | str, overrides: Sequence[str] = ()) -> RunConfig:
+def load_config(
+    path: Path | str | Sequence[Path | str], overrides: Sequence[str] = ()
+) -> RunConfig:
     """The settings in a YAML file, with ``overrides`` such as ``loop.steps=5000`` applied.
 
-    Numbers may be written as 1e4 and 1_000 in both, whole ones too. The file may ``include`` others
-    (see :func:`read_mapping`).
+    Several files are merged in their order, as ``sharpwave train`` does: later ones win. Each may
+    ``include`` others (see :func:`read_mapping`). Numbers may be written as 1e4 and 1_000 in files
+    and overrides, whole ones too.
 
     Raises:
         ConfigError: no such file, no YAML, an unknown key (the nearest names are listed), or an
             impossible value.
     """
-    values = read_mapping(Path(path))
+    if isinstance(overrides, str):
+        raise ConfigError(
+            f"overrides are {overrides!r}; give a list, as [{overrides!r}], and several files as a "
+            "list in the first place"
+        )
+    paths = [path] if isinstance(path, str | os.PathLike) else list(path)
+    if not paths:
+        raise ConfigError("no file of settings is named; give at least one")
+    values = merged(each.values for one in paths for each in files_of(Path(one)))
     for override in overrides:
         _apply(values, override)
     return from_mapping(RunConfig, values)

@@ -4,6 +4,7 @@ from typing import get_args, get_type_hints
 
 import pytest
 
+from pipeline.train import read_config
 from storage.errors import ConfigError
 from storage.replay.forgetting import ORDERS
 from storage.replay.schemes.priority_settings import PRIORITY_PRESETS
@@ -48,6 +49,32 @@ def test_yaml_overrides_and_defaults(tmp_path):
         0.995,
         10_000,
     )
+
+
+def test_several_files_are_merged_as_the_command_merges_them(tmp_path):
+    base, task, rules = (tmp_path / f"{name}.yaml" for name in ("base", "task", "rules"))
+    base.write_text("agent: {discount: 0.9, batch_size: 32}")
+    task.write_text(
+        "include: [base.yaml]\nenvironment: {id: Hopper-v5, kwargs: {frame_skip: 2}}\n"
+        "loop: {steps: 500, warmup: 5}\n"
+    )
+    rules.write_text(
+        "agent: {refer: {rule_1: false}, batch_size: 16}\nloop: {steps: 300}\n"
+        "environment: {kwargs: {ctrl_cost_weight: 1}}\n"
+    )
+    config = load_config([task, str(rules)], ["agent.discount=0.8"])
+    assert config == read_config([task, rules], ["--agent.discount=0.8"])
+    assert (config.loop.steps, config.loop.warmup, config.agent.batch_size) == (300, 5, 16)
+    assert config.environment.kwargs == {"frame_skip": 2, "ctrl_cost_weight": 1}
+    assert load_config((task,)) == load_config(str(task)) == load_config(task)
+
+
+def test_what_names_no_files_or_overrides_is_told(tmp_path):
+    file = _write(tmp_path, "environment: {id: a}")
+    with pytest.raises(ConfigError, match="no file of settings is named"):
+        load_config([])
+    with pytest.raises(ConfigError, match=r"overrides are 'loop\.steps=5'; give a list"):
+        load_config(file, "loop.steps=5")
 
 
 def test_what_is_saved_loads_equal(tmp_path):

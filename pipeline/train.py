@@ -16,6 +16,7 @@ from pipeline.agent_choice import agent_kind
 from pipeline.agent_settings import check_agent_settings
 from pipeline.curve import show_curve
 from pipeline.forecast import announce_run
+from pipeline.nothing_learnt import nothing_learnt
 from pipeline.own_code import own_faults, raised_by
 from pipeline.quoting import quote
 from pipeline.resumption import check_changes, check_settings, resumption
@@ -132,6 +133,9 @@ def _train(run: Run, stop: RoundEndStop) -> None:
     print(f"\n{_done(module)} in {_duration(counters.wall_time)}\n")
     if run.folder.store.is_dir():
         show_curve(run.folder, asked=False)
+    warning = nothing_learnt(module)
+    if warning is not None:
+        complain(f"sharpwave: warning: {warning}")
 
 
 def _set_aside(damaged: Path) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 import shutil
 import signal
 import time
@@ -387,3 +388,36 @@ def test_a_resumed_run_says_where_it_goes_on_and_what_was_set_aside(
     assert line in capsys.readouterr().out
     assert main(["--resume", str(tmp_path / "cut"), "--loop.steps=1164"]) == 0
     assert "going on from step 1,132\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["--environment.id=tests.training.zoo.Counting", "--environment.kwargs={length: 9999}"],
+            r"never held a batch of 16 steps; raise loop\.steps, give the environment a limit",
+        ),
+        (["--loop.updates_per_step=0"], r"loop\.updates_per_step is 0; set it to 1"),
+        (
+            ["--loop.updates_per_step=0.001"],
+            r"step \d+ of 256, and loop\.updates_per_step 0\.001 makes no update of the \d+ steps",
+        ),
+        ([], None),
+    ],
+)
+def test_a_run_without_an_update_says_why_at_its_end(
+    words: list[str],
+    message: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    own = small("--loop.steps=256", "--evaluation.episodes=0", *words)
+    assert main(["--name=idle", *own]) == 0
+    shown = capsys.readouterr()
+    lines = [line for line in shown.err.splitlines() if "nothing was learnt" in line]
+    assert (" 0 updates in " in shown.out) is bool(message)
+    assert len(lines) == bool(message)
+    if message:
+        assert re.search(message, lines[0])

@@ -23,7 +23,13 @@ from pipeline.resumption import check_changes, check_settings, resumption
 from pipeline.run_folder import RunFolder
 from pipeline.settings import SettingsParser, print_settings, split_words, without_printing
 from pipeline.streams import complain
-from storage.errors import CheckpointError, ConfigError, NonFiniteError, SharpwaveError
+from storage.errors import (
+    CheckpointError,
+    ConfigError,
+    DivergenceError,
+    NonFiniteError,
+    SharpwaveError,
+)
 
 if TYPE_CHECKING:
     from pipeline.interruption import RoundEndStop
@@ -205,7 +211,14 @@ def _fit(trainer: Any, module: ReplayAgent, data: Any, run: Run, stop: RoundEndS
 
 
 def _tell_kept(error: Exception, run: Run, module: ReplayAgent) -> None:
-    """Says what is kept: before the line of an error of ours, behind the traceback of another."""
+    """Says what is kept: before the line of an error of ours, behind the traceback of another.
+
+    Of a run that diverged the episodes alone, because it would do so again.
+    """
+    if isinstance(error, DivergenceError):
+        steps = f"{module.environment_steps:,} steps"
+        print(f"sharpwave: the episodes of {steps} are kept in {run.folder.store}", file=sys.stderr)
+        return
     later = module.steps > _resumed_steps(run.folder)
     kept = _kept(run.folder, module, at_round_end=not later)
     if not isinstance(error, SharpwaveError):

@@ -28,7 +28,8 @@ def _reason(agent: ReplayAgent) -> str:
         )
     if not ratio:
         return "loop.updates_per_step is 0; set it to 1 or another number above 0"
+    rest = loop.steps - started
     return (
         f"learning began at step {started:,} of {loop.steps:,}, and loop.updates_per_step "
-        f"{ratio:g} makes no update of the {loop.steps - started:,} steps since; raise it, or loop.steps"
+        f"{ratio:g} makes no update of the {rest:,} steps since; raise it, or loop.steps"
     )

@@ -17,7 +17,8 @@ def test_what_a_view_by_priority_keeps_more_is_its_tree(tmp_path: Path) -> None:
             ring, tree = view._window.steps.nbytes, view._scheme.nbytes
         uniform, per = (STEPS * bytes_a_step(store, STEPS, name) for name in ("uniform", "per"))
     assert ring < uniform < 8 * ring
-    assert tree < per - uniform < tree + 100_000
+    small = tree // 20  # what else of the process comes and goes meanwhile
+    assert tree - small < per - uniform < tree + 100_000
 
 
 def test_there_is_some_memory_but_no_petabyte() -> None:

@@ -34,7 +34,7 @@ def returns(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     monkeypatch.setattr(
         evaluation,
         "play_episode",
-        lambda env, act, seed: Episode(seed, given.pop(0) if given else 0.0, 1),
+        lambda env, act, seed, *_: Episode(seed, given.pop(0) if given else 0.0, 1),
     )
     return given
 

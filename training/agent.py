@@ -17,11 +17,11 @@ from training.checkpoints.checkpoint_fit import check_loops, check_optimizer, ch
 from training.checkpoints.plain_state import as_arrays, as_tensors
 from training.config_file import to_mapping
 from training.counters import Counters
-from training.divergence import check_parameters_sane
 from training.evaluation import Evaluation
 from training.metrics import RecentReturns, rounds_between_rows
 from training.placement import check_trainer
 from training.progress import Status
+from training.sanity import check_parameters_sane
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,10 +12,10 @@ from storage.randomness import derive_seed
 from training.agent import ReplayAgent
 from training.batches.episode_batches import episode_batches
 from training.device import HOST, HostReader
-from training.divergence import check_update
 from training.metrics import effective_fraction, quantiles
 from training.refer import annealed, beta_rate, far_bound, next_beta
 from training.sampling_metrics import sampling_metrics
+from training.sanity import check_update
 from training.scaling import ObservationScaling, RewardScaling
 from training.stage import ScheduleTensors
 

@@ -48,6 +48,7 @@ class FusedEngine:
         self._numbers_of_groups = adam_groups(stage.parameters, optimizer)
         tensors = stage.parameters.values()
         self._gradients = {tensor: padded(*_shape(tensor)) for tensor in tensors}
+        self._gradient = tuple(self._gradients.values())
         self._numbers = np.zeros(2, np.float32)
         self._loss, self._norm = torch.from_numpy(self._numbers).unbind()
         self.bind()
@@ -63,7 +64,7 @@ class FusedEngine:
     def update(self, batch: Any, schedule: Schedule) -> Feedback:
         """Run one update; feedback of the stage, with ``loss`` and ``gradient_norm`` (0-dim)."""
         loss, feedback = self._stage.fill(self._gradients, batch, schedule)
-        norm = gradient_norm(self._parameters, tuple(self._gradients.values()))
+        norm = gradient_norm(self._parameters, self._gradient)
         factor = 1.0 if norm + 1e-6 <= self._max_norm else self._max_norm / (norm + 1e-6)
         for group in self._groups:
             group.step(factor, schedule)

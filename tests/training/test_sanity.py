@@ -17,8 +17,8 @@ from training.agents.dqn.config import DqnConfig
 from training.agents.naf.config import NafConfig
 from training.agents.vracer.config import VRacerConfig
 from training.checkpoints.checkpoint import read_checkpoint
-from training.divergence import check_parameters_sane, check_update, largest_weight
 from training.refer import PRESETS
+from training.sanity import check_parameters_sane, check_update, largest_weight
 
 HUGE = {"learning_rate": 1e30, "engine": "eager", "hidden": [8], "batch_size": 16}
 ER = PRESETS["ER"]

@@ -63,7 +63,14 @@ class _WhileParented(io.TextIOBase):
 
     def write(self, text: str) -> int:
         """Writes, or drops the text."""
-        return self._stream.write(text) if os.getppid() == self._parent else len(text)
+        return self._stream.write(text) if self._parented() else len(text)
+
+    def _parented(self) -> bool:
+        """Whether the parent lives; a killed one has no files before it has no children."""
+        with contextlib.suppress(OSError):
+            if not os.listdir(f"/proc/{self._parent}/fd"):
+                return False
+        return os.getppid() == self._parent
 
     def flush(self) -> None:
         """Flushes."""

@@ -210,6 +210,31 @@ def test_lanes_whose_parent_was_killed_leave_without_a_word(tmp_path):
     assert said.read_text() == ""
 
 
+_DYING = """
+import os, sys, time
+from training.environments.lane_processes import Undisturbed
+reads, writes = os.pipe()
+make = Undisturbed(lambda: None)
+if os.fork() == 0:
+    os.close(writes)
+    make()
+    print("heard", file=sys.stderr, flush=True)
+    os.read(reads, 1)
+    print("not heard", file=sys.stderr, flush=True)
+else:
+    time.sleep(1)
+    os.closerange(0, 1000)
+    os.wait()
+"""
+
+
+def test_a_lane_says_nothing_between_its_parent_s_last_file_and_its_end():
+    """A process that is killed closes its files, and is its children's parent until later."""
+    command = [sys.executable, "-c", _DYING]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stderr == "heard\n"
+
+
 def _alive(pid):
     """Whether it runs; nobody may be there to reap an orphan."""
     try:

@@ -1,10 +1,10 @@
-"""The picture of the results page: a row an environment, a column an agent, a line a method."""
+"""Pictures of the results page: a row an environment, a column an agent, a line a method."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 
 __all__ = ["save_picture"]
 
-_COLOURS: Final = {"ER": "#6b7280", "ER, PER": "#c8641e", "ReF-ER": "#2563a8"}
+_COLOURS: Final = {
+    "ER": "#6b7280",
+    "ER, PER": "#c8641e",
+    "ER, PSER": "#2f7d4f",
+    "ReF-ER": "#2563a8",
+}
 _PANEL: Final = (3.6, 2.8)
 
 _Lines = Sequence[dict[str, Any]]
@@ -27,12 +32,13 @@ def save_picture(lines: Iterable[dict[str, Any]], path: Path) -> Path:
     shown = [each for each in found if each[1] in _COLOURS]
     environments = list(dict.fromkeys(line["environment"] for _, _, line in shown))
     agents = list(dict.fromkeys(agent for agent, _, _ in shown))
-    size = _PANEL[0] * len(agents), _PANEL[1] * len(environments)
+    across = len(agents) == 1  # then environments stand side by side
+    grid = (1, len(environments)) if across else (len(environments), len(agents))
+    size = _PANEL[0] * grid[1], _PANEL[1] * grid[0]
+    share: Literal["none", "row"] = "none" if across else "row"
     with save_figure(path, size, elsewhere="--picture") as figure:
-        panels = figure.subplots(
-            len(environments), len(agents), sharex="row", sharey="row", squeeze=False
-        )
-        for row, environment in zip(panels, environments, strict=True):
+        panels = figure.subplots(*grid, sharex=share, sharey=share, squeeze=False)
+        for row, environment in zip(panels.T if across else panels, environments, strict=True):
             for axes, agent in zip(row, agents, strict=True):
                 own = [
                     (method, line)
@@ -43,7 +49,8 @@ def save_picture(lines: Iterable[dict[str, Any]], path: Path) -> Path:
                     _draw(axes, method, [line for name, line in own if name == method])
                 axes.set_title(f"{agent}, {environment}", loc="left", fontweight="bold")
             row[0].set_ylabel("return of training episodes")
-            row[0].legend(loc="upper left")
+            if row[0].lines:
+                row[0].legend(loc="upper left")
         for axes in panels[-1]:
             axes.set_xlabel("environment steps behind the warm-up")
     return path

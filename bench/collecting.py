@@ -21,7 +21,8 @@ from training.acting.policy import Policy
 from training.assembly import make_agent, make_lanes
 from training.collector import Collector
 from training.config import RunConfig
-from training.environments.environment import EnvironmentConfig, describe_environment
+from training.environments.environment import describe_environment
+from training.environments.environment_config import EnvironmentConfig
 
 __all__ = ["advance", "cheetah_policy", "measure", "play_bare", "play_hand_written", "storing"]
 

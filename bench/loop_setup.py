@@ -21,7 +21,7 @@ from training.config import (
     VRacerConfig,
 )
 from training.engines.engine_choice import EngineName
-from training.environments.environment import EnvironmentConfig
+from training.environments.environment_config import EnvironmentConfig
 from training.progress import RunProgress
 
 if TYPE_CHECKING:

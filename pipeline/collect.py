@@ -33,7 +33,7 @@ from storage.errors import (
 )
 from storage.syncing import Durability
 from storage.writer_settings import sync_rule
-from training.environments.environment import EnvironmentConfig
+from training.environments.environment_config import EnvironmentConfig
 
 if TYPE_CHECKING:
     from storage import EnvironmentSpec, Store
@@ -124,7 +124,7 @@ def collect(config: CollectConfig) -> None:
     Raises `KeyboardInterrupt` that says what is kept when the user stops it.
     """
     from storage.salvage import salvage
-    from training.environments.recording import describe_recorded
+    from training.environments.environment import describe_recorded
 
     spec, recording = describe_recorded(config.environment)
     policy, update = _policy(config, spec)
@@ -233,7 +233,7 @@ def _policy(config: CollectConfig, spec: EnvironmentSpec) -> tuple[Policy, int]:
 
         return RandomPolicy(spec.action_space, seed=config.seed), 0
     import training
-    from training.checkpoints.checkpoint import check_environment
+    from training.checkpoints.checkpoint_fit import check_environment
 
     agent = training.load(config.policy)
     check_environment(agent.spec.to_json(), spec, config.policy)

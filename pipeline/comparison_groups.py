@@ -161,7 +161,7 @@ def _engine(run: RunFolder, wish: str) -> str:
     """
     if wish != "auto" or not run.last_checkpoint.is_file():
         return wish
-    from training.checkpoints.checkpoint import AGENT_KEY, read_checkpoint
+    from training.checkpoints.checkpoint_file import AGENT_KEY, read_checkpoint
 
     try:
         learning = read_checkpoint(run.last_checkpoint)[AGENT_KEY]["learning"]

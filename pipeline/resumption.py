@@ -45,7 +45,7 @@ class Resumption:
     @property
     def steps(self) -> int:
         """Where the checkpoint stands, in what the budget counts."""
-        from training.checkpoints.checkpoint import AGENT_KEY
+        from training.checkpoints.checkpoint_file import AGENT_KEY
 
         return int(self.content[AGENT_KEY]["counters"]["environment_steps"])
 
@@ -59,7 +59,7 @@ def resumption(folder: RunFolder) -> Resumption:
     Raises:
         CheckpointError: the run has none, or none can be read.
     """
-    from training.checkpoints.checkpoint import read_checkpoint
+    from training.checkpoints.checkpoint_file import read_checkpoint
 
     kept = (folder.last_checkpoint, folder.previous_checkpoint, folder.best_checkpoint)
     if not any(map(os.path.lexists, kept)):
@@ -114,7 +114,7 @@ def check_settings(folder: RunFolder, config: RunConfig, found: Resumption) -> N
         ConfigError: naming the settings and both values.
         CheckpointError: the checkpoint's settings are those of no run.
     """
-    from training.checkpoints.checkpoint import AGENT_KEY
+    from training.checkpoints.checkpoint_file import AGENT_KEY
     from training.config import RunConfig
     from training.config_file import from_mapping
 

@@ -117,6 +117,7 @@ def _train(run: Run, stop: RoundEndStop) -> None:
     config = checked.config
     from training.assembly import assemble
     from training.assembly import trainer as make_trainer
+    from training.environments.atari import screens_hint
 
     module, data = assemble(checked, run.folder.path)
     trainer = make_trainer(config, run.folder.path)
@@ -128,6 +129,9 @@ def _train(run: Run, stop: RoundEndStop) -> None:
             for damaged in run.damaged:
                 _set_aside(damaged)
             print(f"{run.folder.path}: {config.environment.id}, {_budget(config)}")
+            hint = screens_hint(config.environment)
+            if hint is not None:
+                complain(f"sharpwave: note: {hint}")
             announce_run(checked, module, run.folder.path)
             if stop.stop_asked:
                 raise KeyboardInterrupt(_kept(run.folder, module, at_round_end=True))
@@ -146,7 +150,7 @@ def _train(run: Run, stop: RoundEndStop) -> None:
 
 def _set_aside(damaged: Path) -> None:
     """Renames a damaged checkpoint, unless another process has put a whole one there since."""
-    from training.checkpoints.checkpoint import read_checkpoint
+    from training.checkpoints.checkpoint_file import read_checkpoint
     from training.setting_aside import set_aside
 
     try:

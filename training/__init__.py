@@ -12,16 +12,16 @@ from training.torch_cache import ensure_cache_folder
 
 if TYPE_CHECKING:
     from training.assembly import build, trainer
-    from training.checkpoints.checkpoint import load
     from training.config import RunConfig
     from training.config_file import load_config, save_config
+    from training.loading import load
 
 __all__ = ["RunConfig", "build", "load", "load_config", "save_config", "trainer"]
 
 _HOMES = {
     "RunConfig": "training.config",
     "build": "training.assembly",
-    "load": "training.checkpoints.checkpoint",
+    "load": "training.loading",
     "load_config": "training.config_file",
     "save_config": "training.config_file",
     "trainer": "training.assembly",

@@ -11,9 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from lightning.pytorch import LightningModule
 
-from storage.errors import CheckpointError, ConfigError, FeedbackError, NonFiniteError
-from training.checkpoints.checkpoint import AGENT_KEY, check_environment, check_parameters
-from training.checkpoints.checkpoint_fit import check_loops, check_optimizer, check_whole
+from storage.errors import ConfigError, FeedbackError, NonFiniteError
+from training.checkpoints.checkpoint_file import AGENT_KEY
+from training.checkpoints.checkpoint_fit import (
+    check_agent,
+    check_loops,
+    check_optimizer,
+    check_whole,
+)
 from training.checkpoints.plain_state import as_arrays, as_tensors
 from training.config_file import to_mapping
 from training.counters import Counters
@@ -350,14 +355,8 @@ class ReplayAgent(LightningModule):
         self.eval()
 
     def _adopt(self, checkpoint: dict[str, Any], where: str) -> None:
-        if AGENT_KEY not in checkpoint:
-            raise CheckpointError(f"{where} holds no Sharpwave agent")
-        kept = checkpoint[AGENT_KEY]
-        kind, own = kept["config"]["agent"]["kind"], self.config.agent.kind
-        if kind != own:
-            raise CheckpointError(f"{where} is of agent {kind}, this run trains {own}")
-        check_environment(kept["environment"], self.spec, where)
-        check_parameters(checkpoint["state_dict"], self.state_dict(), where)
+        own = self.config.agent.kind, self.spec, self.state_dict()
+        kept = check_agent(checkpoint, *own, where)
         self.counters = Counters(**kept["counters"])
         self.recent_returns = RecentReturns.restore(kept["recent_returns"])
         self.load_learning_state(as_arrays(kept["learning"]))

@@ -13,12 +13,13 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.loggers import Logger
 
+from storage.class_path import load_object
 from storage.errors import ConfigError
 from training.agents.registry import agent_class
 from training.checkpoints.checkpoint_io import AtomicCheckpointIO
 from training.checkpoints.first_checkpoint import FirstCheckpoint
 from training.environments.atari_vector import atari_vector
-from training.environments.environment import load_object, make_environment
+from training.environments.environment import make_environment
 from training.environments.lane_processes import Undisturbed
 from training.environments.lanes import EnvLanes, Lanes
 from training.environments.vector_lanes import VectorLanes

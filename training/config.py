@@ -15,7 +15,7 @@ from storage.replay.schemes.scheme_names import refuse_scheme_name
 from storage.retention import Retention
 from training.agent_config import AgentConfig
 from training.agents.vracer.config import VRacerConfig
-from training.environments.environment import EnvironmentConfig, WrapperConfig
+from training.environments.environment_config import EnvironmentConfig, WrapperConfig
 from training.setting_checks import check_numbers, check_positive, require, shown
 
 __all__ = [

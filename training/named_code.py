@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from storage import EnvironmentSpec
-    from training.environments.environment import EnvironmentConfig
+    from training.environments.environment_config import EnvironmentConfig
 
 __all__ = ["refuse_checkpoint_code", "refuse_named_code"]
 

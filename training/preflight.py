@@ -21,8 +21,10 @@ from storage.spaces import flatten_space
 from training.config import RunConfig
 from training.config_file import from_mapping
 from training.engines.engine_choice import check_engine
-from training.environments.environment import EnvironmentConfig, describe_environment, stored_id
-from training.environments.recording import Recording, describe_recorded
+from training.environments.atari import stored_id
+from training.environments.environment import describe_environment, describe_recorded
+from training.environments.environment_config import EnvironmentConfig
+from training.environments.recording import Recording
 from training.named_code import refuse_named_code
 from training.placement import device_type
 

@@ -13,7 +13,7 @@ from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 from lightning.pytorch.loggers import TensorBoardLogger
 
 from storage.errors import CheckpointError
-from training.checkpoints.checkpoint import read_checkpoint
+from training.checkpoints.checkpoint_file import read_checkpoint
 from training.checkpoints.checkpoint_io import sync_folder
 from training.config_file import save_config
 from training.evaluation import EVALUATION_METRIC

@@ -15,7 +15,8 @@ from storage.kernel import Index, kernel
 from storage.randomness import bounded, derive_seed, philox, stream_key, uniform_double
 from training.environments.atari import ATARI
 from training.environments.atari_settings import AtariSettings, atari_settings
-from training.environments.environment import EnvironmentConfig, make_environment
+from training.environments.environment import make_environment
+from training.environments.environment_config import EnvironmentConfig
 from training.environments.episode_limit import episode_limit
 from training.evaluation import Episode, play_episode
 

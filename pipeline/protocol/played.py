@@ -58,8 +58,8 @@ def played_rows(
 ) -> list[dict[str, Any]]:
     """Rows of `played_schema`."""
     from training.config_file import to_mapping
+    from training.environments.atari import stored_id
     from training.environments.atari_settings import atari_settings
-    from training.environments.environment import stored_id
 
     config = loaded.agent.config
     environment = stored_id(config.environment.id)

@@ -31,7 +31,7 @@ from storage.replay.own_maps import OwnMaps
 from storage.replay.page_limit import PageLimit, drop_columns
 from storage.replay.private_overlay import open_overlay
 from storage.replay.schemes.priority_settings import PrioritySettings, SequenceSettings
-from storage.replay.schemes.scheme import build_scheme
+from storage.replay.schemes.scheme_choice import build_scheme
 from storage.replay.segment_table import SegmentTable
 from storage.replay.snapshot import checked_position, load_view, view_state
 from storage.replay.stacks import gather_stacks

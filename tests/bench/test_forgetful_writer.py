@@ -10,7 +10,8 @@ from bench.forgetful_writer import ForgetfulWriter
 from training.assembly import make_agent, make_lanes
 from training.collector import Collector
 from training.config import RunConfig
-from training.environments.environment import EnvironmentConfig, describe_environment
+from training.environments.environment import describe_environment
+from training.environments.environment_config import EnvironmentConfig
 
 
 def test_the_collector_acts_with_it_as_with_a_writer() -> None:

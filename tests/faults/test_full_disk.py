@@ -16,7 +16,7 @@ from tests.faults.nursery import Child, Nursery, eventually
 from tests.faults.oracle import Oracle, promised
 from tests.storage.test_disk_full import fill
 from tests.storage.zoo import Tiny, tiny_spec
-from training.checkpoints.checkpoint import read_checkpoint
+from training.checkpoints.checkpoint_file import read_checkpoint
 
 
 def seeds(quick: int, long: int) -> list:
@@ -129,7 +129,7 @@ def test_a_run_on_a_full_disk_keeps_its_checkpoint_and_goes_on(
 
 
 def steps_of(last: Path) -> int:
-    from training.checkpoints.checkpoint import AGENT_KEY
+    from training.checkpoints.checkpoint_file import AGENT_KEY
 
     return int(read_checkpoint(last)[AGENT_KEY]["counters"]["environment_steps"])
 

@@ -19,7 +19,7 @@ from storage.salvage import salvage
 from tests.faults.jobs import DRIFT, train_words
 from tests.faults.nursery import Child, Nursery, eventually
 from tests.faults.oracle import Oracle, promised
-from training.checkpoints.checkpoint import read_checkpoint
+from training.checkpoints.checkpoint_file import read_checkpoint
 
 STORE_LIFE = 20
 """Kills on one store before a new one is begun."""

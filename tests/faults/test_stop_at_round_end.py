@@ -16,7 +16,7 @@ from pipeline.train import main
 from tests.faults.jobs import train_words
 from tests.faults.nursery import Child, Nursery, eventually
 from tests.training.tiny import differences
-from training.checkpoints.checkpoint import read_checkpoint
+from training.checkpoints.checkpoint_file import read_checkpoint
 
 SIGINT, SIGTERM = signal.SIGINT, signal.SIGTERM
 LAST = "runs/run/checkpoints/last.ckpt"

@@ -89,7 +89,7 @@ def test_a_stopped_run_keeps_every_episode_and_goes_on(
 
 def resumed_steps(learners: Nursery, folder: Path, last: Path) -> int:
     """Resume for some 100 steps more; the budget that it was given."""
-    from training.checkpoints.checkpoint import AGENT_KEY, read_checkpoint
+    from training.checkpoints.checkpoint_file import AGENT_KEY, read_checkpoint
 
     done = int(read_checkpoint(last)[AGENT_KEY]["counters"]["environment_steps"])
     budget = done + 112

@@ -25,7 +25,8 @@ from storage.errors import (
     StoreExistsError,
 )
 from tests.training.zoo import Drift
-from training.environments.environment import EnvironmentConfig, describe_environment
+from training.environments.environment import describe_environment
+from training.environments.environment_config import EnvironmentConfig
 
 
 def collect(path: Path, *options: str, steps: int = 60) -> None:

@@ -12,7 +12,8 @@ from pipeline.collect import main
 from storage import BehaviourKind
 from storage.errors import ConfigError, EnvironmentNotFoundError, SchemaMismatchError
 from training.environments.atari_settings import AtariSettings
-from training.environments.environment import EnvironmentConfig, describe_environment
+from training.environments.environment import describe_environment
+from training.environments.environment_config import EnvironmentConfig
 
 SHORT = "--environment.kwargs={max_frames: 80, noop_max: 5}"
 

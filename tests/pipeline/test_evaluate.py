@@ -13,7 +13,7 @@ from pipeline.playing_line import playing_line
 from pipeline.train import main as train
 from storage.errors import CheckpointError, ConfigError
 from tests.pipeline.conftest import SMALL, run_in, small
-from training.checkpoints.checkpoint import read_checkpoint
+from training.checkpoints.checkpoint_file import read_checkpoint
 
 
 def test_numbers_are_repeatable(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

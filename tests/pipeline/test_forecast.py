@@ -18,7 +18,7 @@ from storage.errors import ConfigError, DiskFullError
 from storage.machine import descriptor_limit, map_limit
 from tests.training.tiny import run, tiny_config
 from training.assembly import make_agent
-from training.environments.recording import describe_recorded
+from training.environments.environment import describe_recorded
 from training.preflight import CheckedRun, check_run
 
 

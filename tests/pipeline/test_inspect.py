@@ -22,7 +22,7 @@ from storage.errors import ConfigError, StoreNotFoundError
 from storage.replay.schemes.priority_settings import PRIORITY_PRESETS
 from tests.pipeline.conftest import Command, run_in, small
 from tests.storage.zoo import play, tiny_spec
-from training.checkpoints.checkpoint import read_checkpoint
+from training.checkpoints.checkpoint_file import read_checkpoint
 from training.checkpoints.plain_state import as_arrays
 from training.config import EnvironmentConfig, ReplayConfig, RunConfig
 from training.config_file import save_config

@@ -17,7 +17,7 @@ from pipeline.resumption import check_changes
 from pipeline.train import _resumed_run, main, train
 from storage.errors import CheckpointError, ConfigError
 from tests.pipeline.conftest import run_in
-from training.checkpoints.checkpoint import read_checkpoint
+from training.checkpoints.checkpoint_file import read_checkpoint
 from training.config_file import load_config
 
 MORE = "--loop.steps=1132"

@@ -79,7 +79,8 @@ def test_a_seed_that_is_being_collected_is_refused_by_name(tmp_path: Path) -> No
 
 
 def _pendulum() -> storage.EnvironmentSpec:
-    from training.environments.environment import EnvironmentConfig, describe_environment
+    from training.environments.environment import describe_environment
+    from training.environments.environment_config import EnvironmentConfig
 
     return describe_environment(EnvironmentConfig("InvertedPendulum-v5"))
 

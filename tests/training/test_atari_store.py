@@ -12,9 +12,9 @@ from storage.position import StorePosition
 from tests.training.atari_play import play
 from training.acting.policy import RandomPolicy
 from training.collector import Collector, reset_seed
-from training.environments.environment import EnvironmentConfig, make_environment
+from training.environments.environment import describe_recorded, make_environment
+from training.environments.environment_config import EnvironmentConfig
 from training.environments.lanes import EnvLanes
-from training.environments.recording import describe_recorded
 from training.evaluation import play_episode
 from training.preflight import stored_environment
 

@@ -8,7 +8,7 @@ import pytest
 
 from storage.errors import ConfigError
 from tests.storage.zoo import tiny_spec
-from training.environments.environment import EnvironmentConfig, WrapperConfig
+from training.environments.environment_config import EnvironmentConfig, WrapperConfig
 from training.named_code import refuse_checkpoint_code, refuse_named_code
 
 STORE = Path("runs/theirs/store")

@@ -10,11 +10,8 @@ import pytest
 import storage
 from storage.errors import SchemaMismatchError
 from tests.training.tiny import run, tiny_config
-from training.environments.environment import (
-    EnvironmentConfig,
-    describe_environment,
-    make_environment,
-)
+from training.environments.environment import describe_environment, make_environment
+from training.environments.environment_config import EnvironmentConfig
 
 
 def test_a_store_without_behaviours_is_refused_before_anything_is_written(tmp_path):

@@ -27,9 +27,11 @@ from tests.training.tiny import (
     tiny_config,
 )
 from training.assembly import build, trainer
-from training.checkpoints.checkpoint import last_checkpoint, load, read_checkpoint
+from training.checkpoints.checkpoint import last_checkpoint
+from training.checkpoints.checkpoint_file import read_checkpoint
 from training.config_file import save_config
-from training.environments.environment import NotReplayableWarning
+from training.environments.replayability import NotReplayableWarning
+from training.loading import load
 
 
 def _assert_equal_runs(straight: Path, resumed: Path) -> None:

@@ -15,7 +15,8 @@ from pipeline.learning_curve import read_learning_curve
 from storage.errors import ConfigError, DiskFullError
 from storage.retention import dropped_episodes
 from tests.training.tiny import differences, run, tiny_config
-from training.checkpoints.checkpoint import named_segments, read_checkpoint
+from training.checkpoints.checkpoint import named_segments
+from training.checkpoints.checkpoint_file import read_checkpoint
 from training.config import ReplayConfig, RunConfig
 
 STEPS = 6 * 1024

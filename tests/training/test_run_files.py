@@ -17,10 +17,11 @@ from storage.lock import SegmentLock
 from tests.training.tiny import ROUND, longer, run, tiny_config
 from training import evaluation
 from training.assembly import build, trainer
-from training.checkpoints.checkpoint import load, read_checkpoint
+from training.checkpoints.checkpoint_file import read_checkpoint
 from training.checkpoints.checkpoint_io import AtomicCheckpointIO
 from training.config import LoggingConfig
 from training.evaluation import Episode
+from training.loading import load
 
 
 def _steps(checkpoint: Path) -> int:

@@ -16,7 +16,7 @@ from training.agents.ddpg.config import DdpgConfig
 from training.agents.dqn.config import DqnConfig
 from training.agents.naf.config import NafConfig
 from training.agents.vracer.config import VRacerConfig
-from training.checkpoints.checkpoint import read_checkpoint
+from training.checkpoints.checkpoint_file import read_checkpoint
 from training.refer import PRESETS
 from training.sanity import check_parameters_sane, check_update, largest_weight
 

@@ -12,7 +12,8 @@ import pytest
 import storage
 from storage.replay import ReplayView
 from tests.training.tiny import ROUND, differences, longer, rows, run, tiny_config
-from training.checkpoints.checkpoint import last_checkpoint, read_checkpoint
+from training.checkpoints.checkpoint import last_checkpoint
+from training.checkpoints.checkpoint_file import read_checkpoint
 from training.checkpoints.plain_state import as_arrays
 from training.config import (
     PrioritySettings,

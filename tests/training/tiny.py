@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from training.assembly import build, trainer
-from training.checkpoints.checkpoint import read_checkpoint
+from training.checkpoints.checkpoint_file import read_checkpoint
 from training.config import (
     CheckpointConfig,
     EnvironmentConfig,

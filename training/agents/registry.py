@@ -7,9 +7,9 @@ import difflib
 import sys
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from storage.class_path import load_object
 from storage.errors import ConfigError
 from training.agent_config import AgentConfig
-from training.environments.environment import load_object
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping

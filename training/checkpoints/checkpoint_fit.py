@@ -7,12 +7,21 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 
 from storage.errors import CheckpointError
+from training.checkpoints.checkpoint_file import AGENT_KEY
 from training.checkpoints.checkpoint_structure import check_resumable, check_structure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["check_loops", "check_optimizer", "check_whole"]
+    from storage import EnvironmentSpec
+
+__all__ = [
+    "check_agent",
+    "check_environment",
+    "check_loops",
+    "check_optimizer",
+    "check_whole",
+]
 
 _MOMENTS: Final = ("exp_avg", "exp_avg_sq")
 _REMEDY: Final = "use a whole checkpoint of this run, such as the previous one"
@@ -58,6 +67,72 @@ def check_optimizer(
                 f"{where} has an impossible optimizer state of parameter {number} ({problem}); "
                 f"{_REMEDY}"
             )
+
+
+def check_agent(
+    content: Mapping[str, Any],
+    kind: str,
+    spec: EnvironmentSpec,
+    parameters: Mapping[str, torch.Tensor],
+    where: str,
+) -> Mapping[str, Any]:
+    """What a checkpoint keeps of its agent, once that fits the agent that goes on from it.
+
+    Args:
+        content: A checkpoint's.
+        kind: Of the agent that goes on.
+        spec: Its environment.
+        parameters: Its own, by name.
+        where: The checkpoint, in words.
+
+    Raises:
+        CheckpointError: no agent's, another agent's, for other spaces, or of another network.
+    """
+    if AGENT_KEY not in content:
+        raise CheckpointError(f"{where} holds no Sharpwave agent")
+    kept: Mapping[str, Any] = content[AGENT_KEY]
+    named = kept["config"]["agent"]["kind"]
+    if named != kind:
+        raise CheckpointError(f"{where} is of agent {named}, this run trains {kind}")
+    check_environment(kept["environment"], spec, where)
+    _check_parameters(content["state_dict"], parameters, where)
+    return kept
+
+
+def check_environment(kept: Mapping[str, Any], spec: EnvironmentSpec, where: str) -> None:
+    """Refuses a checkpoint made for other spaces.
+
+    Raises:
+        CheckpointError: naming the space and both descriptions.
+    """
+    described = spec.to_json()
+    for name in ("observation_space", "action_space"):
+        if kept[name] != described[name]:
+            raise CheckpointError(
+                f"{where} was made for {kept['id']} with {name} {kept[name]}, but {spec.id} has "
+                f"{described[name]}; use a checkpoint of the same environment"
+            )
+
+
+def _check_parameters(
+    kept: Mapping[str, torch.Tensor], own: Mapping[str, torch.Tensor], where: str
+) -> None:
+    """Refuses a checkpoint of a network of another shape.
+
+    Raises:
+        CheckpointError: naming the parameters that differ, their shapes and dtypes.
+    """
+    shapes = [{name: _looks(each) for name, each in state.items()} for state in (kept, own)]
+    names = sorted(shapes[0].keys() | shapes[1].keys())
+    differing = [name for name in names if shapes[0].get(name) != shapes[1].get(name)]
+    if differing:
+        listed = ", ".join(
+            f"{name} {shapes[0].get(name, 'absent')} against {shapes[1].get(name, 'absent')}"
+            for name in differing
+        )
+        raise CheckpointError(
+            f"{where} holds another network: {listed}; keep the agent's settings as they were"
+        )
 
 
 def _check_groups(
@@ -129,3 +204,8 @@ def _counter_problem(kept: Any, own: Any, place: str) -> str | None:
         if problem is not None:
             return problem
     return None
+
+
+def _looks(tensor: torch.Tensor) -> str:
+    name = str(tensor.dtype).removeprefix("torch.")
+    return f"{tuple(tensor.shape)}" if name == "float32" else f"{name} {tuple(tensor.shape)}"

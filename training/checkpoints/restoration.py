@@ -10,7 +10,7 @@ import numpy as np
 
 from storage.errors import CheckpointError, EnvironmentFaultError
 from storage.spaces import leaf_values, nest
-from training.environments.environment import NotReplayableWarning
+from training.environments.replayability import NotReplayableWarning
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -13,7 +13,8 @@ from storage.errors import ConfigError
 from storage.randomness import stream_key
 from storage.writer import Writer
 from training.cliffwalk.environment import ACTIONS, BlindCliffwalk, transitions
-from training.environments.environment import EnvironmentConfig, describe_environment
+from training.environments.environment import describe_environment
+from training.environments.environment_config import EnvironmentConfig
 
 __all__ = ["MOST_STATES", "fill_store"]
 

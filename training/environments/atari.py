@@ -10,9 +10,12 @@ import difflib
 import functools
 import importlib.util
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from storage.errors import EnvironmentNotFoundError
+
+if TYPE_CHECKING:
+    from training.environments.environment_config import EnvironmentConfig
 
 __all__ = [
     "ATARI",
@@ -21,6 +24,8 @@ __all__ = [
     "find_game",
     "missing_package",
     "register_atari",
+    "screens_hint",
+    "stored_id",
 ]
 
 ATARI: Final = "Atari/"
@@ -99,6 +104,18 @@ def atari_hint(identifier: str) -> str | None:
         return f"Atari games begin with {ATARI}, so spelled: {error}"
 
 
+def screens_hint(config: EnvironmentConfig) -> str | None:
+    """What to say of the bare screens of ``ALE/…``; None for others, and behind wrappers."""
+    bare = config.id.startswith(_ALE) and config.kwargs.get("obs_type") != "ram"
+    if config.wrappers or not bare:
+        return None
+    name = _VERSION.sub("", config.id.removeprefix(_ALE))
+    return (
+        f"{config.id} shows single screens of 210 by 160 pixels; {ATARI}{name} shows what the DQN "
+        "papers' agents saw, four grey frames of 84 by 84"
+    )
+
+
 def missing_package(identifier: str) -> EnvironmentNotFoundError:
     """The error for an id that needs ale-py where it is not installed."""
     return EnvironmentNotFoundError(
@@ -126,3 +143,12 @@ def _close(name: str) -> str:
         return f"Close names: {', '.join(ATARI + names[each] for each in close)}"
     games = sorted(atari_games())
     return f"There are {len(games)} games, from {ATARI}{games[0]} to {ATARI}{games[-1]}"
+
+
+def stored_id(identifier: str) -> str:
+    """The name that a store keeps of an environment with this id: one for all ways to spell it.
+
+    Raises:
+        EnvironmentNotFoundError: no such Atari game.
+    """
+    return ATARI + find_game(identifier) if identifier.startswith(ATARI) else identifier

@@ -15,7 +15,7 @@ from training.environments.atari import ATARI, atari_games, find_game
 from training.environments.atari_settings import AtariSettings, atari_settings
 
 if TYPE_CHECKING:
-    from training.environments.environment import EnvironmentConfig
+    from training.environments.environment_config import EnvironmentConfig
 
 __all__ = ["AtariVector", "Frames", "atari_vector"]
 

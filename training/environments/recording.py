@@ -9,14 +9,11 @@ import gymnasium
 from gymnasium import wrappers
 
 from storage.spaces import flatten_space, is_box
-from training.environments.environment import environment_spec, make_environment
 
 if TYPE_CHECKING:
-    from storage import EnvironmentSpec
     from storage.schema import StackPadding
-    from training.environments.environment import EnvironmentConfig
 
-__all__ = ["Recording", "describe_recorded", "recording"]
+__all__ = ["Recording", "recording"]
 
 _TRANSPARENT: Final = (
     gymnasium.ActionWrapper,
@@ -62,19 +59,6 @@ def recording(env: gymnasium.Env[Any, Any]) -> Recording:
         padding = _PADDINGS[shown.padding_type]
         return Recording(int(shown.stack_size), padding, base.life_loss)
     return Recording(life_loss=base.life_loss)
-
-
-def describe_recorded(config: EnvironmentConfig) -> tuple[EnvironmentSpec, Recording]:
-    """The environment that ``config`` names, and how a store records it.
-
-    Raises:
-        EnvironmentNotFoundError, ConfigError: as :func:`make_environment`.
-    """
-    env = make_environment(config)
-    try:
-        return environment_spec(env, config), recording(env)
-    finally:
-        env.close()
 
 
 def _stacks_arrays(stacked: wrappers.FrameStackObservation[Any, Any, Any]) -> bool:

@@ -15,7 +15,8 @@ from pipeline.protocol import atari_phase
 from pipeline.protocol.atari_phase import AtariPhase, NearlyGreedy, departures, play_phase
 from storage.errors import ConfigError
 from storage.randomness import derive_seed
-from training.environments.environment import EnvironmentConfig, WrapperConfig, make_environment
+from training.environments.environment import make_environment
+from training.environments.environment_config import EnvironmentConfig, WrapperConfig
 
 
 def agent(act: Callable[[Any], Any], **config: Any) -> Any:

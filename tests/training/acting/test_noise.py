@@ -18,7 +18,7 @@ from training.acting.noise import OU_DECAY, WHITE, EpisodeClock, Noise, noise_pa
 from training.acting.policy import GaussianPolicy
 from training.agents.ddpg.config import DdpgConfig
 from training.agents.vracer.network import VRacerNetwork
-from training.checkpoints.checkpoint import read_checkpoint
+from training.checkpoints.checkpoint_file import read_checkpoint
 from training.refer import PRESETS
 from training.scaling import ObservationScaling
 

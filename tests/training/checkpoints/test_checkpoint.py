@@ -19,11 +19,11 @@ from tests.training.tiny import ROUND, differences, longer, run, tiny_config
 from training.checkpoints.checkpoint import (
     best_checkpoint,
     last_checkpoint,
-    load,
     named_segments,
     pinned_segments,
 )
 from training.checkpoints.checkpoint_file import read_checkpoint
+from training.loading import load
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from tests.training.tiny import differences, longer, run, tiny_config
 from tests.training.zoo import LongDrift
 from training.assembly import build, trainer
 from training.checkpoints.checkpoint_file import read_checkpoint
-from training.environments.environment import NotReplayableWarning
+from training.environments.replayability import NotReplayableWarning
 
 SWITCH = "SHARPWAVE_TEST_MOOD"
 """Says in the environment variables, which lane processes inherit, how a replay goes wrong."""

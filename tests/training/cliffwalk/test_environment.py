@@ -11,11 +11,8 @@ from gymnasium.wrappers import FlattenObservation
 from storage.errors import ConfigError
 from training.cliffwalk import BlindCliffwalk, true_values
 from training.cliffwalk.environment import discount, right_action, transitions
-from training.environments.environment import (
-    EnvironmentConfig,
-    describe_environment,
-    make_environment,
-)
+from training.environments.environment import describe_environment, make_environment
+from training.environments.environment_config import EnvironmentConfig
 
 IDENTIFIER = "training.cliffwalk:BlindCliffwalk-v0"
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from storage.errors import EnvironmentNotFoundError
-from training.environments.atari import atari_games, find_game
-from training.environments.environment import EnvironmentConfig, make_environment
+from training.environments.atari import atari_games, find_game, screens_hint
+from training.environments.environment import make_environment
+from training.environments.environment_config import EnvironmentConfig, WrapperConfig
 
 
 def test_atari_is_found_in_a_fresh_process_without_its_banner():
@@ -18,7 +20,8 @@ def test_atari_is_found_in_a_fresh_process_without_its_banner():
         "import gymnasium\n"
         "for name in [n for n in gymnasium.registry if n.startswith('ALE/')]:\n"
         "    del gymnasium.registry[name]\n"
-        "from training.environments.environment import EnvironmentConfig, make_environment\n"
+        "from training.environments.environment import make_environment\n"
+        "from training.environments.environment_config import EnvironmentConfig\n"
         "for name in ['Atari/pong', 'ALE/Pong-v5', 'ALE/Pong', 'PongNoFrameskip-v4']:\n"
         "    print(make_environment(EnvironmentConfig(name)).spec.id)\n"
     )
@@ -93,6 +96,30 @@ def test_other_capitals_before_the_slash_get_a_hint(name, hint):
         EnvironmentNotFoundError, match=f"no environment is called '{name}'.*{hint}"
     ):
         make_environment(EnvironmentConfig(name))
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        (EnvironmentConfig("ALE/SpaceInvaders-v5"), "Atari/SpaceInvaders shows what the DQN"),
+        (EnvironmentConfig("ALE/Pong"), "ALE/Pong shows single screens .* Atari/Pong shows"),
+    ],
+)
+def test_bare_screens_get_a_hint(config, expected):
+    assert re.search(expected, screens_hint(config))
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        EnvironmentConfig("Atari/Pong"),
+        EnvironmentConfig("Hopper-v5"),
+        EnvironmentConfig("ALE/Pong-v5", {"obs_type": "ram"}),
+        EnvironmentConfig("ALE/Pong-v5", wrappers=[WrapperConfig("AtariPreprocessing")]),
+    ],
+)
+def test_whoever_needs_no_hint_of_screens_gets_none(config):
+    assert screens_hint(config) is None
 
 
 @pytest.mark.parametrize("name", ["Atari/Pong-v5", "Atari/pong-v4"])

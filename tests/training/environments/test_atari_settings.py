@@ -7,7 +7,8 @@ import pytest
 from storage.errors import ConfigError
 from training.environments.atari import atari_games
 from training.environments.atari_settings import MOST_NOOPS, AtariSettings, atari_settings
-from training.environments.environment import EnvironmentConfig, make_environment
+from training.environments.environment import make_environment
+from training.environments.environment_config import EnvironmentConfig
 
 
 def test_the_defaults_are_those_of_the_papers_code():

@@ -16,9 +16,8 @@ from training.collector import Collector
 from training.config import EnvironmentConfig, LoopConfig, RunConfig, WrapperConfig
 from training.environments.atari_settings import AtariSettings
 from training.environments.atari_vector import AtariVector, atari_vector
-from training.environments.environment import make_environment
+from training.environments.environment import describe_recorded, make_environment
 from training.environments.lanes import EnvLanes, Lanes
-from training.environments.recording import describe_recorded
 from training.environments.vector_lanes import VectorLanes
 
 BREAKOUT = EnvironmentConfig(

@@ -9,14 +9,8 @@ import gymnasium
 import pytest
 
 from storage.errors import ConfigError, EnvironmentNotFoundError
-from training.environments.environment import (
-    EnvironmentConfig,
-    NotReplayableWarning,
-    WrapperConfig,
-    make_environment,
-    unreplayable_wrappers,
-    warn_unreplayable,
-)
+from training.environments.environment import make_environment
+from training.environments.environment_config import EnvironmentConfig, WrapperConfig
 
 
 def test_gymnasium_ids_are_made_with_kwargs_and_wrappers_in_order():
@@ -34,68 +28,12 @@ def test_gymnasium_ids_are_made_with_kwargs_and_wrappers_in_order():
     assert isinstance(env.env, gymnasium.wrappers.ClipAction)
 
 
-@pytest.mark.parametrize(
-    "identifier",
-    [
-        "tests.training.zoo:ZooDrift-v0",
-        "tests.training.zoo.Drift",
-        "tests.training.zoo:make_drift",
-    ],
-)
-def test_modules_classes_and_factories(identifier):
-    env = make_environment(EnvironmentConfig(identifier, {"longest": 9}))
-    assert env.unwrapped.longest == 9
-    assert type(env.unwrapped).__name__ == "Drift"
-
-
-def test_a_name_without_version_is_the_newest():
-    assert make_environment(EnvironmentConfig("Pendulum")).spec.id == "Pendulum-v1"
-
-
-@pytest.mark.parametrize(
-    ("identifier", "expected"),
-    [
-        ("Hoper-v5", "Hopper-v5"),
-        ("hopper-v5", "Hopper-v5"),
-        ("tests.training.zoo:ZoDrift-v0", "ZooDrift-v0"),
-        ("no_such_module:Thing-v0", "no_such_module"),
-        ("tests.training.zoo.Nothing", "Nothing"),
-    ],
-)
-def test_unknown_names_list_close_ones(identifier, expected):
-    with pytest.raises(EnvironmentNotFoundError, match=expected):
-        make_environment(EnvironmentConfig(identifier))
-
-
-def test_unknown_wrapper_lists_close_ones():
-    config = EnvironmentConfig("Pendulum-v1", wrappers=[WrapperConfig("ClipActions")])
-    with pytest.raises(EnvironmentNotFoundError, match="ClipAction"):
-        make_environment(config)
-
-
-def test_an_empty_id_is_refused():
-    with pytest.raises(ConfigError, match="empty"):
-        EnvironmentConfig("")
-
-
-def test_wrappers_with_running_statistics_are_named():
-    env = make_environment(
-        EnvironmentConfig(
-            "Pendulum-v1",
-            wrappers=[WrapperConfig("NormalizeObservation"), WrapperConfig("NormalizeReward")],
-        )
-    )
-    assert unreplayable_wrappers(env) == ["NormalizeReward", "NormalizeObservation"]
-    with pytest.warns(NotReplayableWarning, match="NormalizeReward, NormalizeObservation"):
-        warn_unreplayable(env)
-    assert unreplayable_wrappers(make_environment(EnvironmentConfig("Pendulum-v1"))) == []
-
-
 def test_mujoco_leaves_no_log_and_prints_nothing(tmp_path: Path):
     """HalfCheetah's model warns when compiled; an absurd velocity makes the simulation unstable."""
     script = (
         "import numpy as np\n"
-        "from training.environments.environment import EnvironmentConfig, make_environment\n"
+        "from training.environments.environment import make_environment\n"
+        "from training.environments.environment_config import EnvironmentConfig\n"
         "env = make_environment(EnvironmentConfig('HalfCheetah-v5'))\n"
         "env.reset(seed=0)\n"
         "env.unwrapped.data.qvel[:] = 1e12\n"
@@ -157,14 +95,6 @@ def test_what_cannot_be_made_is_one_error(identifier, kwargs, wrappers, error, m
     named = [WrapperConfig(each) for each in wrappers]
     with pytest.raises(error, match=message):
         make_environment(EnvironmentConfig(identifier, kwargs, named))
-
-
-def test_a_package_that_the_module_of_an_id_needs_is_named(tmp_path, monkeypatch):
-    (tmp_path / "half_installed.py").write_text("import no_such_physics\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    gymnasium.register("HalfInstalled-v0", entry_point="half_installed:Env")
-    with pytest.raises(EnvironmentNotFoundError, match=r"HalfInstalled-v0.*no_such_physics"):
-        make_environment(EnvironmentConfig("HalfInstalled-v0"))
 
 
 def test_an_old_version_is_said_once_and_plainly():

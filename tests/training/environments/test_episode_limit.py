@@ -5,7 +5,8 @@ import pytest
 from gymnasium.wrappers import TimeLimit
 
 from tests.training.zoo import Drift
-from training.environments.environment import EnvironmentConfig, WrapperConfig, make_environment
+from training.environments.environment import make_environment
+from training.environments.environment_config import EnvironmentConfig, WrapperConfig
 from training.environments.episode_limit import episode_limit
 
 

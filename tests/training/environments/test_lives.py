@@ -12,10 +12,10 @@ from storage.position import StorePosition
 from tests.training.frames import StrictFrames
 from training.acting.policy import RandomPolicy
 from training.collector import Collector
-from training.environments.environment import EnvironmentConfig
+from training.environments.environment import describe_recorded
+from training.environments.environment_config import EnvironmentConfig
 from training.environments.lanes import EnvLanes
 from training.environments.lives import Lives
-from training.environments.recording import describe_recorded
 
 
 def test_only_a_fall_is_a_loss():

@@ -22,9 +22,10 @@ from training.acting.policy import RandomPolicy
 from training.collector import Collector
 from training.environments.atari_game import AtariGame
 from training.environments.atari_settings import AtariSettings
-from training.environments.environment import EnvironmentConfig, WrapperConfig
+from training.environments.environment import describe_recorded
+from training.environments.environment_config import EnvironmentConfig, WrapperConfig
 from training.environments.lanes import EnvLanes
-from training.environments.recording import Recording, describe_recorded, recording
+from training.environments.recording import Recording, recording
 
 STACK = partial(FrameStackObservation, stack_size=3)
 

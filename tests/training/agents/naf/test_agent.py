@@ -26,7 +26,7 @@ from training.agents.naf.agent import Naf
 from training.agents.naf.config import NafConfig
 from training.agents.registry import agent_class, config_class
 from training.assembly import build, trainer
-from training.checkpoints.checkpoint import read_checkpoint
+from training.checkpoints.checkpoint_file import read_checkpoint
 from training.config import PrioritySettings, RunConfig
 from training.refer import PRESETS, ReferSettings
 

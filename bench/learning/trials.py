@@ -13,7 +13,8 @@ _TASKS: Final = ("hopper", "halfcheetah")
 _AGENTS: Final = ("vracer", "ddpg", "naf")
 _RULES: Final = ("er", "per", "refer")
 
-_GAMES: Final = ("Pong", "Freeway")
+_GAMES: Final = {"Pong": 500_000, "Freeway": 350_000}
+"""Steps of each: what two cores take, two runs side by side, in an hour and a half."""
 _SCHEMES: Final = {"per": "per_maxprio", "pser": "pser_maxprio_max"}
 
 _OWN: Final = {"vracer": (), "ddpg": ("configs/ddpg.yaml",), "naf": ("configs/naf.yaml",)}
@@ -69,10 +70,11 @@ def _trials() -> list[Trial]:
                 f"configs/pser/{file}.yaml",
                 "configs/pser/laptop.yaml",
                 f"--environment.id=Atari/{game}",
+                f"--loop.steps={steps}",
             ),
             25_000,
         )
-        for game, (scheme, file) in product(_GAMES, _SCHEMES.items())
+        for (game, steps), (scheme, file) in product(_GAMES.items(), _SCHEMES.items())
     ]
     return found
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.loaded_agent import LoadedAgent, add_checkpoint_options
-from pipeline.parser import VerbParser, natural, positive
+from pipeline.parser import VerbParser, keywords, natural, positive
 from pipeline.playing_line import playing_line
 from pipeline.streams import complain
 
 if TYPE_CHECKING:
     from training.agent import ReplayAgent
+    from training.config import RunConfig
+    from training.environments.environment_config import EnvironmentConfig
     from training.evaluation import Episode
 
 __all__ = ["main"]
@@ -39,28 +42,49 @@ def main(arguments: Sequence[str]) -> int:
         help="cut an episode after so many steps where its environment has no limit of steps "
         "(default: the run's evaluation.max_steps)",
     )
+    parser.add_argument(
+        "--environment-kwargs",
+        type=keywords,
+        default={},
+        metavar="KWARGS",
+        help="keyword arguments of the environment, as {noop_max: 30}; they win over the run's "
+        "evaluation.environment_kwargs and environment.kwargs",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead")
     settings = parser.parse(arguments)
 
     loaded = LoadedAgent.at(settings.run, settings.checkpoint, settings.trust)
     agent = loaded.agent
     most = settings.max_steps or agent.config.evaluation.max_steps
-    episodes = _play(agent, settings.episodes, settings.seed, most)
+    environment = _environment(agent.config, settings.environment_kwargs)
+    episodes = _play(agent, environment, settings.episodes, settings.seed, most)
     _tell_cut(episodes, most)
+    _tell_same(episodes, environment)
     summary = {"checkpoint": str(loaded.path), **_summary(agent, episodes)}
     print(json.dumps(summary, indent=2) if settings.json else _text(summary))
     return 0
 
 
-def _play(agent: ReplayAgent, count: int, seed: int, most: int) -> list[Episode]:
+def _environment(config: RunConfig, own: dict[str, Any]) -> EnvironmentConfig:
+    """Where the agent is evaluated, with keyword arguments of the user's own."""
+    played = config.evaluation_environment
+    return dataclasses.replace(played, kwargs=played.kwargs | own)
+
+
+def _play(
+    agent: ReplayAgent, environment: EnvironmentConfig, count: int, seed: int, most: int
+) -> list[Episode]:
+    from storage.environment_spec import EnvironmentSpec
     from storage.randomness import derive_seed
+    from training.checkpoints.checkpoint_fit import check_environment
     from training.environments.environment import make_environment
     from training.evaluation import longest_episode, play_episode
 
-    env = make_environment(agent.config.environment)
+    env = make_environment(environment)
     longest = longest_episode(env, most)
     episodes: list[Episode] = []
     try:
+        check_environment(agent.spec.to_json(), EnvironmentSpec.from_env(env), "the agent")
         with playing_line(count) as show:
 
             def going(steps: int) -> bool:
@@ -82,6 +106,21 @@ def _tell_cut(episodes: list[Episode], most: int) -> None:
             f"sharpwave: warning: {count} of {len(episodes)} episodes had not ended after "
             f"{most:,} steps and were cut there; their returns are those of the part that was "
             "played. --max-steps=N plays longer ones, or shorter ones"
+        )
+
+
+def _tell_same(episodes: list[Episode], environment: EnvironmentConfig) -> None:
+    """Says so where every episode was the same game of Atari."""
+    from training.environments.atari import ATARI
+    from training.environments.atari_settings import atari_settings
+
+    if len(episodes) == 1 or not environment.id.startswith(ATARI):
+        return
+    if atari_settings(environment.kwargs).deterministic:
+        complain(
+            f"sharpwave: note: these {len(episodes)} episodes are one and the same game: without "
+            "no-op starts and sticky actions a greedy policy plays no other. "
+            '--environment-kwargs="{noop_max: 30}" begins each in its own way'
         )
 
 

@@ -7,7 +7,7 @@ included; checkpoints and metrics fall on round ends.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from storage.replay.schemes.priority_settings import PrioritySettings, SequenceSettings
@@ -198,11 +198,15 @@ class EvaluationConfig:
         episodes: Episodes an evaluation; 0 switches evaluation off.
         max_steps: Steps after which a greedy episode is cut where its environment has no limit of
             steps, so that a policy that never ends one holds nothing up.
+        environment_kwargs: Keyword arguments that evaluations give the environment; they win over
+            ``environment.kwargs``. ``{noop_max: 30}`` shows a greedy policy other Atari games than
+            the same one again and again.
     """
 
     every_steps: int = 10_000
     episodes: int = 5
     max_steps: int = 100_000
+    environment_kwargs: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_numbers("evaluation", self)
@@ -291,3 +295,9 @@ class RunConfig:
             0 <= self.seed < 2**63,
             f"seed is {shown(self.seed)}; it must lie between 0 and 2**63 - 1",
         )
+
+    @property
+    def evaluation_environment(self) -> EnvironmentConfig:
+        """Where evaluations are played."""
+        kwargs = self.environment.kwargs | self.evaluation.environment_kwargs
+        return replace(self.environment, kwargs=kwargs)

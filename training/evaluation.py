@@ -133,7 +133,7 @@ class Evaluation(Callback):
         """The evaluation's episodes; where a stop is asked for, not all of them."""
         config, steps = agent.config, agent.steps
         if self._env is None:
-            self._env = make_environment(config.environment)
+            self._env = make_environment(config.evaluation_environment)
         most = longest_episode(self._env, config.evaluation.max_steps)
         episodes: list[Episode] = []
         while len(episodes) < config.evaluation.episodes and not _stop_asked(trainer):

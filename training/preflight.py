@@ -71,6 +71,7 @@ def check_run(config: RunConfig) -> CheckedRun:
         checked, stored = _check_store(config, Path(config.replay.store))
     flatten_space(checked.spec.observation_space, "observation")
     checked.config.agent.check_spaces(checked.spec)
+    _check_evaluation(checked)
     if config.replay.scheme not in SCHEMES:
         own_scheme(config.replay.scheme)
     _check_threads(config.loop.threads)
@@ -134,6 +135,26 @@ def _check_budget(config: RunConfig) -> None:
             f"agent.batch_size is {batch:,} of loop.steps {loop.steps:,}: the run would end before "
             "it learns anything; lower agent.batch_size or raise loop.steps"
         )
+
+
+def _check_evaluation(checked: CheckedRun) -> None:
+    """Refuses an evaluation where the agent could not act.
+
+    Raises:
+        EnvironmentNotFoundError, ConfigError: as `describe_environment`.
+        SchemaMismatchError: it has other spaces than the run's own environment.
+    """
+    evaluation, own = checked.config.evaluation, checked.spec
+    if not evaluation.episodes or not evaluation.environment_kwargs:
+        return
+    played = describe_environment(checked.config.evaluation_environment)
+    for name in ("observation_space", "action_space"):
+        if getattr(played, name) != getattr(own, name):
+            raise SchemaMismatchError(
+                f"evaluation.environment_kwargs {evaluation.environment_kwargs} give {own.id} the "
+                f"{name} {getattr(played, name)}, where the run has {getattr(own, name)}; leave "
+                "out what changes spaces"
+            )
 
 
 def _check_filled(config: RunConfig, stored: int) -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.train import main as train
+
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 SMALL = (
@@ -79,3 +81,30 @@ def compared(trained: tuple[Path, str, str]) -> Path:
     offline = small("--name=offline", "--loop.steps=600", "--evaluation.every_steps=192")
     run_in(folder, "train", *offline, "--offline=runs/small/store")
     return folder / "runs"
+
+
+@pytest.fixture(scope="session")
+def pong(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`runs/pong`, of 96 steps in frames of 36 x 36 pixels."""
+    folder = tmp_path_factory.mktemp("atari")
+    train(
+        [
+            "--environment.id=Atari/pong",
+            "--environment.kwargs={max_frames: 160, screen: 36}",
+            "--agent.kind=dqn",
+            "--agent.hidden=[8]",
+            "--agent.batch_size=4",
+            "--agent.engine=eager",
+            "--replay.scheme=pser",
+            "--replay.window=500",
+            "--loop.steps=96",
+            "--loop.warmup=64",
+            "--loop.round_steps=32",
+            "--loop.updates_per_step=0.25",
+            "--evaluation.episodes=0",
+            "--seed=3",
+            "--name=pong",
+            f"--runs={folder}",
+        ]
+    )
+    return folder / "pong"

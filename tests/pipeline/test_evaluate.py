@@ -163,15 +163,47 @@ def test_a_long_episode_shows_how_far_it_is(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().err == "episode 3 of 10: 45,000 steps\n"
 
 
+def test_keyword_arguments_change_the_environment(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    returns = []
+    for more in ([], ["--environment-kwargs={reset_noise_scale: 0.0}"]):
+        main([str(run), "--episodes=10", "--json", *more])
+        returns.append(json.loads(capsys.readouterr().out)["returns"])
+    assert (len(set(returns[0])) > 1, len(set(returns[1]))) == (True, 1)
+
+
+def test_one_game_played_again_and_again_is_told(
+    pong: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main([str(pong), "--episodes=3"])
+    assert "these 3 episodes are one and the same game" in capsys.readouterr().err
+    for words in (["--episodes=1"], ["--episodes=2", "--environment-kwargs={noop_max: 30}"]):
+        main([str(pong), *words])
+        assert capsys.readouterr().err == ""
+
+
 def test_bad_requests(run: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="0 is too small"):
         main([str(run), "--episodes=0"])
     with pytest.raises(CheckpointError, match="there is no checkpoint"):
         main([str(tmp_path / "none.ckpt")])
+    for given, error, message in (
+        ("[1]", ConfigError, r"'\[1\]' are no keyword arguments, as {noop_max: 30}"),
+        ("{a: ", ConfigError, "'{a: ' cannot be read"),
+        ("{stiffness: 1}", ConfigError, "environment.kwargs {'stiffness': 1}: TypeError"),
+    ):
+        with pytest.raises(error, match=message):
+            main([str(run), f"--environment-kwargs={given}"])
     broken = tmp_path / "broken.ckpt"
     broken.write_bytes(b"no checkpoint")
     with pytest.raises(CheckpointError, match="cannot be read as a checkpoint"):
         main([str(broken)])
+
+
+def test_other_spaces_than_the_agent_s_are_refused(pong: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"agent was made for Atari/Pong .*\[3, 36, 36\]"):
+        main([str(pong), "--environment-kwargs={stack: 3}"])
 
 
 def test_a_checkpoint_of_another_run_is_not_taken_for_this_ones(run: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from lightning.pytorch.callbacks import Callback
 
+import storage
 from storage.randomness import derive_seed
 from tests.training.tiny import ROUND, differences, rows, run, tiny_config
 from tests.training.zoo import Counting
@@ -44,6 +45,19 @@ def test_every_evaluation_has_seeds_of_its_own_and_acts_greedily(tmp_path, monke
         for number in range(2)
     ]
     assert seeds == expected
+
+
+def test_keyword_arguments_of_evaluations_are_theirs_alone(tmp_path):
+    """Episodes of Drift have 5 steps up to what ``longest`` allows."""
+    config = tiny_config(rounds=16, evaluate_every=8 * ROUND)
+    kwargs = {"longest": 6}
+    changed = dataclasses.replace(config.evaluation, environment_kwargs=kwargs)
+    agent = run(dataclasses.replace(config, evaluation=changed), tmp_path)
+    lengths = {row["evaluation_length"] for row in rows(tmp_path)} - {""}
+    assert lengths == {"5.0"}
+    with storage.open(tmp_path / "store") as store:
+        assert max(len(each.reward) for each in store.iterate_episodes()) > 5
+    assert agent.config.environment.kwargs == {}
 
 
 def test_intervals_are_whole_rounds():

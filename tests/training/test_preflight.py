@@ -18,7 +18,7 @@ from storage.errors import (
     UnsupportedSpaceError,
 )
 from storage.root_metadata import attributes_checksum
-from tests.training.tiny import WARMUP, tiny_config
+from tests.training.tiny import ROUND, WARMUP, tiny_config
 from training.config import EnvironmentConfig, EvaluationConfig, ReplayConfig, WrapperConfig
 from training.environments.environment import describe_environment, make_environment
 from training.preflight import check_run, check_soon, stored_environment
@@ -65,6 +65,21 @@ def offline(store: Path, environment: str | EnvironmentConfig, **changes):
 def test_what_cannot_run_is_refused(config, error, message):
     with pytest.raises(error, match=message):
         check_run(tiny_config(**config))
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "error", "message"),
+    [
+        ({"exclude_current_positions_from_observation": False}, SchemaMismatchError, r"\(18,\)"),
+        ({"wind": 1}, ConfigError, "TypeError.*'wind'"),
+    ],
+)
+def test_evaluations_that_cannot_be_played_are_refused(kwargs, error, message):
+    config = tiny_config(environment="HalfCheetah-v5", evaluate_every=ROUND)
+    evaluation = replace(config.evaluation, environment_kwargs=kwargs)
+    with pytest.raises(error, match=message):
+        check_run(replace(config, evaluation=evaluation))
+    check_run(replace(config, evaluation=replace(evaluation, episodes=0)))
 
 
 def test_a_batch_that_never_fills_is_refused():

@@ -70,6 +70,11 @@ class AtariSettings:
         """Steps after which an episode is truncated."""
         return math.ceil(self.max_frames / self.frame_skip)
 
+    @property
+    def deterministic(self) -> bool:
+        """Whether a policy without noise plays the same game whatever the seed."""
+        return not self.noop_max and not self.sticky
+
 
 def atari_settings(values: Mapping[str, Any]) -> AtariSettings:
     """The settings of which ``environment.kwargs`` gives some.

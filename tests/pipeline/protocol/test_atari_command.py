@@ -12,38 +12,10 @@ import pyarrow.parquet
 import pytest
 
 from pipeline.protocol import atari_phase, main
-from pipeline.train import main as train
 from storage.errors import CheckpointError, ConfigError
 from training.evaluation import play_episode
 
 PHASE = ("--frames=700", "--noop-max=5")
-
-
-@pytest.fixture(scope="module")
-def pong(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`runs/pong`, of 96 steps in frames of 36 x 36 pixels."""
-    folder = tmp_path_factory.mktemp("atari")
-    train(
-        [
-            "--environment.id=Atari/pong",
-            "--environment.kwargs={max_frames: 160, screen: 36}",
-            "--agent.kind=dqn",
-            "--agent.hidden=[8]",
-            "--agent.batch_size=4",
-            "--agent.engine=eager",
-            "--replay.scheme=pser",
-            "--replay.window=500",
-            "--loop.steps=96",
-            "--loop.warmup=64",
-            "--loop.round_steps=32",
-            "--loop.updates_per_step=0.25",
-            "--evaluation.episodes=0",
-            "--seed=3",
-            "--name=pong",
-            f"--runs={folder}",
-        ]
-    )
-    return folder / "pong"
 
 
 def test_episodes_are_written_and_summed_up(pong: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from training.refer import ReferSettings
-from training.setting_checks import check_numbers, check_positive, require
+from training.setting_checks import check_fields, check_positive, require
 
 if TYPE_CHECKING:
     from storage import EnvironmentSpec
@@ -29,7 +30,8 @@ class AgentConfig:
         scale_rewards: Divides rewards by the root mean square over the replay memory.
         scaling_interval: Updates between two moves of the statistics and recounts of far steps.
         acting_interval: Updates between two copies of the weights from a GPU to the host, where
-            acting happens; on the CPU acting always sees the newest weights.
+            acting happens; on the CPU acting always sees the newest weights. A run that is resumed
+            begins with a copy, so that it goes on as a straight one only where this is 1.
         engine: What runs the updates: "fused" (gradients by hand), "compiled" (torch.compile),
             "eager", or "auto", the fastest that fits. A resumed run keeps its engine.
         refer: The remember-and-forget rules.
@@ -49,7 +51,7 @@ class AgentConfig:
     refer: ReferSettings = field(default_factory=ReferSettings)
 
     def __post_init__(self) -> None:
-        check_numbers("agent", self)
+        check_fields("agent", self)
         sizes = len(self.hidden) > 0 and all(size > 0 for size in self.hidden)
         require(sizes, f"agent.hidden is {self.hidden}; give at least one positive size")
         require(0 < self.discount <= 1, f"agent.discount is {self.discount}; it lies in (0, 1]")
@@ -57,6 +59,11 @@ class AgentConfig:
             check_positive(f"agent.{name}", getattr(self, name))
         if self.gradient_clip is not None:
             check_positive("agent.gradient_clip", self.gradient_clip)
+
+    @property
+    def max_gradient_norm(self) -> float:
+        """Norm that longer gradients are shortened to; infinite for none."""
+        return math.inf if self.gradient_clip is None else self.gradient_clip
 
     def check_spaces(self, spec: EnvironmentSpec) -> None:
         """Refuses spaces that the agent cannot act in; by default it acts in boxes alone.

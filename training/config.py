@@ -8,7 +8,7 @@ included; checkpoints and metrics fall on round ends.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from storage.replay.schemes.priority_settings import PrioritySettings, SequenceSettings
 from storage.replay.schemes.scheme_names import refuse_scheme_name
@@ -16,7 +16,7 @@ from storage.retention import Retention
 from training.agent_config import AgentConfig
 from training.agents.vracer.config import VRacerConfig
 from training.environments.environment_config import EnvironmentConfig, WrapperConfig
-from training.setting_checks import check_numbers, check_positive, require, shown
+from training.setting_checks import check_fields, check_positive, require, shown
 
 __all__ = [
     "AgentConfig",
@@ -70,17 +70,10 @@ class ReplayConfig:
     page_limit: int | None = None
 
     def __post_init__(self) -> None:
-        check_numbers("replay", self)
+        check_fields("replay", self)
         require(self.window > 0, f"replay.window is {self.window}; it must be positive")
         refusal = refuse_scheme_name(self.scheme)
         require(not refusal, f"replay.scheme is {self.scheme!r}; {refusal}")
-        choosable = {"forget": Forget, "retention": Retention}
-        for name, kind in choosable.items():
-            value, choices = getattr(self, name), get_args(kind)
-            require(
-                value in choices,
-                f"replay.{name} is {value!r}; choose one of {', '.join(choices)}",
-            )
         require(
             self.overlay not in ("", ".", "..") and "/" not in self.overlay,
             f"replay.overlay is {self.overlay!r}; it becomes part of a directory name",
@@ -140,15 +133,11 @@ class LoopConfig:
     accelerator: Literal["cpu", "gpu", "auto"] = "cpu"
 
     def __post_init__(self) -> None:
-        check_numbers("loop", self)
+        check_fields("loop", self)
         for name in ("steps", "lanes", "round_steps", "threads"):
             value = getattr(self, name)
             require(value > 0, f"loop.{name} is {value}; it must be at least 1")
         require(self.warmup >= 0, f"loop.warmup is {self.warmup}; it cannot be negative")
-        require(
-            self.durability in ("process", "fsync"),
-            f"loop.durability is {self.durability!r}; choose process or fsync",
-        )
         require(
             self.sync_episodes > 0,
             f"loop.sync_episodes is {self.sync_episodes}; it must be at least 1",
@@ -209,7 +198,7 @@ class EvaluationConfig:
     environment_kwargs: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        check_numbers("evaluation", self)
+        check_fields("evaluation", self)
         steps, episodes = self.every_steps, self.episodes
         require(steps > 0, f"evaluation.every_steps is {steps}; it must be positive")
         require(episodes >= 0, f"evaluation.episodes is {episodes}; it cannot be negative")
@@ -236,7 +225,7 @@ class LoggingConfig:
     progress: bool = True
 
     def __post_init__(self) -> None:
-        check_numbers("logging", self)
+        check_fields("logging", self)
         steps = self.every_steps
         require(steps > 0, f"logging.every_steps is {steps}; it must be positive")
 
@@ -255,7 +244,7 @@ class CheckpointConfig:
     every_steps: int = 5_000
 
     def __post_init__(self) -> None:
-        check_numbers("checkpoint", self)
+        check_fields("checkpoint", self)
         steps = self.every_steps
         require(steps > 0, f"checkpoint.every_steps is {steps}; it must be positive")
 

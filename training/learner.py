@@ -57,7 +57,7 @@ class _Newest:
 
 
 class Learner(ReplayAgent):
-    """Base of the agents that come with Sharpwave: draw, update, feed back, forget (A.13's order).
+    """Base of the agents that come with Sharpwave: draw, update, feed back, forget.
 
     Contract for subclasses. ``__init__`` makes the networks as submodules, then the ``policy``.
     They implement :meth:`make_engine`, :meth:`make_converter`, :meth:`bind_actor` and

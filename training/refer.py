@@ -31,6 +31,10 @@ _BETA_RATE_OVER_MEMORY = 0.1
 """The factor of 0.1 * batch / memory, which is 1e-4 at the paper's batch of 256 of 2^18 steps."""
 
 _AT_LEAST_0 = f"at least 0 and at most {FLOAT32_MAX:.3g}, what float32 holds"
+_ALL_FAR = (
+    "c = 0 makes every step far, so that nothing is learnt; for plain ER, which the authors' "
+    "scripts call C = 0, set rule_1 and rule_2 to false"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,7 @@ class ReferSettings:
                 (0 <= value <= FLOAT32_MAX, f"{name} = {value} must be {_AT_LEAST_0}")
                 for name, value in (("c", self.c), ("annealing", self.annealing))
             ),
+            (self.c > 0 or not (self.rule_1 or self.rule_2), _ALL_FAR),
             (0 < self.far_target < 1, f"far_target = {self.far_target} must lie in (0, 1)"),
             (0 <= self.beta_initial <= 1, f"beta_initial = {self.beta_initial} must lie in [0, 1]"),
             (

@@ -1,17 +1,18 @@
-"""What numbers a setting may be, by kind, so that none reaches a library that cannot hold it."""
+"""What a setting may be, by kind, so that none reaches a library that cannot hold it."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Final
+from numbers import Integral
+from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
 from storage.errors import ConfigError
 
 __all__ = [
     "FLOAT32_MAX",
     "FLOAT32_TINY",
-    "check_numbers",
+    "check_fields",
     "check_positive",
     "check_stdev",
     "require",
@@ -34,11 +35,13 @@ def require(condition: bool, message: str) -> None:
         raise ConfigError(message)
 
 
-def check_numbers(section: str, settings: Any) -> None:
-    """Raises `ConfigError` at a number of the dataclass that is not finite or beyond int64.
+def check_fields(section: str, settings: Any) -> None:
+    """Raises `ConfigError` at a field of the dataclass that its type or its numbers refuse.
 
-    Numbers in lists count, too.
+    A number must be finite and below 2**63 (those in lists, too), a field of type int a whole one,
+    and a field of a Literal type one of its values.
     """
+    hints = _hints(type(settings))
     for field in dataclasses.fields(settings):
         value = getattr(settings, field.name)
         for each in value if isinstance(value, list) else [value]:
@@ -47,6 +50,25 @@ def check_numbers(section: str, settings: Any) -> None:
                 require(math.isfinite(each), f"{where}; it must be finite")
             elif isinstance(each, int):
                 require(abs(each) < _INT_END, f"{where}; it must be below 2**63")
+        _check_kind(f"{section}.{field.name}", value, hints.get(field.name))
+
+
+def _check_kind(name: str, value: Any, hint: Any) -> None:
+    if hint is int:
+        whole = isinstance(value, Integral) and not isinstance(value, bool)
+        require(whole, f"{name} is {shown(value)}; it must be a whole number")
+    elif get_origin(hint) is Literal:
+        choices = get_args(hint)
+        listed = ", ".join(map(str, choices))
+        require(value in choices, f"{name} is {shown(value)}; choose one of {listed}")
+
+
+def _hints(kind: type) -> dict[str, Any]:
+    """Types of a dataclass's fields; none of a class of the user's own that hides some of them."""
+    try:
+        return get_type_hints(kind)
+    except NameError:
+        return {}
 
 
 def check_positive(name: str, value: float) -> None:

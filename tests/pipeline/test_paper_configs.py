@@ -73,7 +73,9 @@ def check_scheme(run: RunConfig, rules: str) -> None:
     assert run.replay.scheme == ("per" if rules == "per" else "uniform")
     if rules == "per":
         priorities = run.replay.priorities
-        assert (priorities.alpha, priorities.beta, priorities.beta_final) == (0.5, 0.5, 1.0)
+        final = 0.5 if run.agent.kind == "ddpg" else 1.0  # A is 0 in DDPG's script
+        assert (priorities.alpha, priorities.beta, priorities.beta_final) == (0.5, 0.5, final)
+        assert (priorities.beta_draws, priorities.initial) == (2_000_000, "max_current")
 
 
 def test_the_tasks() -> None:

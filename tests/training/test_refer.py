@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -113,6 +115,15 @@ def test_beta_without_rule_2_is_one():
 def test_impossible_settings_are_all_named():
     with pytest.raises(ConfigError, match=r"c = -1.*far_target = 2"):
         ReferSettings(c=-1, far_target=2)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_c_of_0_goes_with_plain_replay_alone(name):
+    if name == "ER":
+        assert replace(PRESETS[name], c=0.0).c == 0.0
+        return
+    with pytest.raises(ConfigError, match=r"c = 0 makes every step far.*rule_1 and rule_2 to fal"):
+        replace(PRESETS[name], c=0.0)
 
 
 def blended_gradients(settings, *, beta_on_value):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import training
 from storage.errors import ConfigError
 from training.agents.ddpg.config import DdpgConfig
+from training.agents.dqn.config import DqnConfig
 from training.agents.naf.config import NafConfig
 from training.config import EnvironmentConfig, LoopConfig, ReplayConfig, RunConfig, VRacerConfig
 from training.config_file import from_mapping
-from training.refer import ReferSettings
+from training.refer import ReferSettings, preset
 
 FLOATS = ("agent.learning_rate", "agent.gradient_clip")
 WHOLE = ("loop.steps", "loop.warmup", "replay.window", "agent.batch_size", "evaluation.every_steps")
@@ -83,3 +85,28 @@ def test_the_outermost_deviations_make_a_network(stdev: float, tmp_path) -> None
 def test_deviations_have_densities_that_float32_holds(config, name: str, value: float) -> None:
     with pytest.raises(ConfigError, match=rf"agent\.{name} is .* between 1e-06 and 1e\+06"):
         config(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("settings", "given", "message"),
+    [
+        (DqnConfig, {"optimizer": "sgd"}, "agent.optimizer is 'sgd'; choose one of rmsprop, adam"),
+        (DqnConfig, {"padding": "SAME"}, "agent.padding is 'SAME'; choose one of same, valid"),
+        (DqnConfig, {"loss": "mse"}, "agent.loss is 'mse'; choose one of huber, squared"),
+        (DqnConfig, {"batch_size": 2.5}, "agent.batch_size is 2.5; it must be a whole number"),
+        (DdpgConfig, {"noise": "ou", "refer": preset("ER")}, "agent.noise is 'ou'; choose one of"),
+        (NafConfig, {"initialisation": "xavier"}, "agent.initialisation is 'xavier'; choose one"),
+        (NafConfig, {"kind": "ddpg"}, "agent.kind is 'ddpg'; choose one of naf"),
+        (LoopConfig, {"lane_kind": "threads"}, "loop.lane_kind is 'threads'; choose one of"),
+        (LoopConfig, {"durability": "safe"}, "loop.durability is 'safe'; choose one of process, "),
+        (LoopConfig, {"lanes": True}, "loop.lanes is True; it must be a whole number"),
+    ],
+)
+def test_python_is_told_what_files_are_told(settings, given, message) -> None:
+    """Settings that no file has gone through: a wrong word would else train something else."""
+    with pytest.raises(ConfigError, match=message):
+        settings(**given)
+
+
+def test_numpy_s_whole_numbers_are_whole() -> None:
+    assert LoopConfig(steps=np.int64(2000)).steps == 2000

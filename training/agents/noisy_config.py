@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
+from storage.errors import UnsupportedSpaceError
 from training.agent_config import AgentConfig
 from training.setting_checks import check_positive, check_stdev, require
+
+if TYPE_CHECKING:
+    from storage import EnvironmentSpec
 
 __all__ = ["NoisyConfig"]
 
@@ -52,3 +56,19 @@ class NoisyConfig(AgentConfig):
             "correlated along an episode has no density of one step alone, so importance ratios "
             "and divergences would be wrong; set agent.noise to gaussian, or both rules to false",
         )
+
+    def check_spaces(self, spec: EnvironmentSpec) -> None:
+        """Refuses what no box of actions is, and a bounded mean where the box has no bounds.
+
+        Raises:
+            UnsupportedSpaceError: naming the space and the remedy.
+        """
+        from training.acting.action_mapping import ActionMapping
+
+        if self.bounded_mean and not ActionMapping(spec.action_space).bounded:
+            raise UnsupportedSpaceError(
+                f"agent.bounded_mean is on, but {spec.action_space!r} of {spec.id} is not bounded "
+                "on every side, and tanh would keep the mean within ±1 there; set it to false, or "
+                "bound the actions by a wrapper"
+            )
+        AgentConfig.check_spaces(self, spec)

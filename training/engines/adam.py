@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 __all__ = ["ADAM_EPSILON", "AdamRule", "AdamState", "adam_groups", "make_adam"]
 
 ADAM_EPSILON = 1.19e-7
-"""Adam's epsilon outside the root, and the coupled weight decay, of the authors' code."""
+"""Adam's epsilon outside the root, and the coupled weight decay, of the authors' code.
+
+Their code folds the bias correction into the step size, m / (sqrt(v) + epsilon); here it is
+torch's, in whose terms theirs is epsilon / sqrt(1 - 0.999^t): larger in the first thousand updates.
+"""
 
 
 def make_adam(parameters: Iterable[Tensor], *, learning_rate: float) -> Adam:

@@ -6,6 +6,7 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+from storage.errors import CheckpointError
 from training.engines.adam import AdamRule
 from training.engines.compiled_engine import CompiledEngine
 from training.engines.engine import EagerEngine
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
 
     from torch.optim import Adam, Optimizer
 
+    from training.engines.closed_form import ClosedForm
     from training.engines.engine import Engine
     from training.engines.engine_choice import EngineWish
-    from training.engines.output_gradient import OutputGradient
     from training.engines.update_rule import RuleMaker
     from training.stage import Parameters, Stage
 
@@ -37,7 +38,7 @@ def make_engine(
     updates: int,
     max_gradient_norm: float = math.inf,
     rule: RuleMaker = AdamRule,
-    closed_form: Callable[[], OutputGradient] | None = None,
+    closed_form: Callable[[], ClosedForm] | None = None,
 ) -> Engine:
     """Make the engine that runs an agent's updates, on the optimizer's present state.
 
@@ -58,7 +59,8 @@ def make_engine(
 
     Raises:
         ConfigError: the engine cannot run here, on this device or for this agent.
-        CheckpointError: the recorded engine is unknown, or not the one that is asked for.
+        CheckpointError: the recorded engine is unknown, not the one that is asked for, or fused
+            where there is no closed form any more.
 
     """
     device = next(iter(parameters.values())).device.type
@@ -68,7 +70,12 @@ def make_engine(
     else:
         name = keep_engine(recorded, wish)
         check_engine(name, device, recorded=True)
-    if name == "fused" and closed_form is not None:
+        if name == "fused" and closed_form is None:
+            raise CheckpointError(
+                "the checkpoint's updates were run by the fused engine, but this agent has no "
+                "gradients by hand for these settings; go on with the settings and the code of then"
+            )
+    if closed_form is not None and name == "fused":
         adam = cast("Adam", optimizer)
         return FusedEngine(closed_form(), adam, max_gradient_norm=max_gradient_norm)
     settings: Any = {"max_gradient_norm": max_gradient_norm, "rule": rule}

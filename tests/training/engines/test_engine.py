@@ -9,11 +9,12 @@ import torch
 from storage.errors import CheckpointError, ConfigError
 from training.agents.vracer.gradient import VRacerGradient
 from training.agents.vracer.network import VRacerNetwork
-from training.agents.vracer.stage import VRACER_SCHEDULE, VRacerStage
+from training.agents.vracer.stage import VRacerStage
 from training.batches.tensor_batch import TensorBatch
 from training.engines.adam import ADAM_EPSILON, make_adam
 from training.engines.engine import EagerEngine
 from training.engines.fused_engine import FusedEngine
+from training.learner import Learner
 from training.refer import PRESETS
 from training.stage import ScheduleTensors
 
@@ -23,7 +24,7 @@ def network(seed: int = 0) -> VRacerNetwork:
 
 
 def schedule(learning_rate: float = 1e-3) -> ScheduleTensors:
-    numbers = ScheduleTensors(*VRACER_SCHEDULE)
+    numbers = ScheduleTensors(*Learner.schedule)
     numbers.set(learning_rate=learning_rate, beta=0.5, far_bound=5.0, reward_scale=2.0)
     return numbers
 

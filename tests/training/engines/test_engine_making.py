@@ -164,6 +164,9 @@ def test_the_closed_form_is_taken_where_there_is_one():
     assert Run("auto", updates=COMPILED_FROM - 1).engine.name == "eager"
     with pytest.raises(ConfigError, match="not possible for this agent"):
         Run("fused")
+    for wish in ("auto", "fused"):
+        with pytest.raises(CheckpointError, match="were run by the fused engine, but this agent"):
+            Run(wish, recorded="fused")
 
 
 def test_the_reason_is_the_compilers_first_error():

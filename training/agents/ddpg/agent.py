@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -74,11 +73,11 @@ class Ddpg(NoisyLearner):
     def make_engine(self, optimizer: torch.optim.Optimizer, recorded: str | None) -> Engine:
         """One engine for both losses, or one after the other; the targets follow at the end."""
         networks, own = self.networks, self._own
-        clip, rate = own.gradient_clip, own.target_rate
+        rate = own.target_rate
         options: Any = {
             "wish": own.engine,
             "updates": self.planned_updates,
-            "max_gradient_norm": math.inf if clip is None else clip,
+            "max_gradient_norm": own.max_gradient_norm,
         }
         last = {"rule": following(networks.following, rate)} | options
         rules, losses = own.refer, (own.refer, own.discount)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from training.agents.noisy_config import NoisyConfig
-from training.setting_checks import check_positive, require
+from training.setting_checks import FLOAT32_MAX, check_positive, require
 
 __all__ = ["DdpgConfig"]
 
@@ -15,7 +15,9 @@ __all__ = ["DdpgConfig"]
 class DdpgConfig(NoisyConfig):
     """DDPG, by default as it was compared with and without ReF-ER.
 
-    ``learning_rate`` is the critic's, ``hidden`` the layers of either network.
+    ``learning_rate`` is the critic's, ``hidden`` the layers of either network. ``gradient_clip`` is
+    the largest norm of both gradients together where ``order`` is simultaneous, of each where it is
+    sequential.
 
     Args:
         kind: The agent's name.
@@ -39,13 +41,12 @@ class DdpgConfig(NoisyConfig):
         NoisyConfig.__post_init__(self)
         check_positive("agent.actor_learning_rate", self.actor_learning_rate)
         decay, joins = self.critic_weight_decay, self.critic_action_layer
-        require(decay >= 0, f"agent.critic_weight_decay is {decay}; it cannot be negative")
+        require(
+            0 <= decay <= FLOAT32_MAX,
+            f"agent.critic_weight_decay is {decay}; it lies between 0 and {FLOAT32_MAX:.3g}",
+        )
         require(
             0 <= joins < len(self.hidden),
             f"agent.critic_action_layer is {joins}; with {len(self.hidden)} hidden layers it lies "
             f"between 0 and {len(self.hidden) - 1}",
-        )
-        require(
-            self.order in ("simultaneous", "sequential"),
-            f"agent.order is {self.order!r}; choose simultaneous or sequential",
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -101,7 +100,6 @@ class Dqn(Learner):
     def make_engine(self, optimizer: torch.optim.Optimizer, recorded: str | None) -> Engine:
         """The engine for the one stage of DQN."""
         settings = self._settings
-        clip = settings.gradient_clip
         return make_engine(
             self._stage,
             dict(self.network.named_parameters()),
@@ -109,7 +107,7 @@ class Dqn(Learner):
             wish=settings.engine,
             recorded=recorded,
             updates=self.planned_updates,
-            max_gradient_norm=math.inf if clip is None else clip,
+            max_gradient_norm=settings.max_gradient_norm,
             rule=AdamRule if settings.optimizer == "adam" else CentredRMSpropRule,
         )
 

@@ -49,7 +49,8 @@ class DqnConfig(AgentConfig):
         exploration_initial: Probability of a random action at the end of the warm-up.
         exploration_final: And from ``exploration_steps`` on.
         exploration_steps: Environment steps after the warm-up until then, linearly. The warm-up
-            itself acts at random.
+            itself acts at random. The three are of "epsilon_greedy" alone: "softmax" draws from
+            its policy from the first step on.
         evaluation_epsilon: Probability of a random action where evaluation is not greedy.
         clip_rewards: Learns from rewards cut to [-1, 1]; the store and returns keep the whole.
         life_loss_ends: Nothing is bootstrapped across the loss of a life, where the store has

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -73,7 +72,7 @@ class Naf(NoisyLearner):
         settings = cast("NafConfig", self.config.agent)
         networks = self.network, self.target
         own = settings.refer, settings.discount
-        clip, rate = settings.gradient_clip, settings.target_rate
+        rate = settings.target_rate
         by_hand = partial(NafGradient, *networks, *own, rate)
         self._stage = NafStage(*networks, *own)
         return make_engine(
@@ -83,7 +82,7 @@ class Naf(NoisyLearner):
             wish=settings.engine,
             recorded=recorded,
             updates=self.planned_updates,
-            max_gradient_norm=math.inf if clip is None else clip,
+            max_gradient_norm=settings.max_gradient_norm,
             rule=following([networks], rate),
             closed_form=by_hand if has_passes(self.network.body) else None,
         )

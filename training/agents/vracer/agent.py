@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -83,7 +82,7 @@ class VRacer(Learner):
     def make_engine(self, optimizer: torch.optim.Optimizer, recorded: str | None) -> Engine:
         """The engine for the one stage of V-RACER."""
         settings = self.config.agent
-        refer, discount, clip = settings.refer, settings.discount, settings.gradient_clip
+        refer, discount = settings.refer, settings.discount
         return make_engine(
             VRacerStage(self.network, refer, discount),
             dict(self.network.named_parameters()),
@@ -91,7 +90,7 @@ class VRacer(Learner):
             wish=settings.engine,
             recorded=recorded,
             updates=self.planned_updates,
-            max_gradient_norm=math.inf if clip is None else clip,
+            max_gradient_norm=settings.max_gradient_norm,
             closed_form=partial(VRacerGradient, self.network, refer, discount),
         )
 

@@ -16,10 +16,7 @@ if TYPE_CHECKING:
     from training.batches.tensor_batch import TensorBatch
     from training.stage import Feedback, Parameters, Schedule
 
-__all__ = ["VRACER_SCHEDULE", "VRacerStage", "vracer_loss"]
-
-VRACER_SCHEDULE = ("learning_rate", "beta", "far_bound", "reward_scale")
-"""What V-RACER reads from the schedule."""
+__all__ = ["VRacerStage", "vracer_loss"]
 
 
 class VRacerStage:

@@ -4,10 +4,13 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
+from gymnasium.spaces import Box
 
-from storage.errors import ConfigError
+from storage import EnvironmentSpec
+from storage.errors import ConfigError, UnsupportedSpaceError
 from training.agents.ddpg.config import DdpgConfig
 from training.config import RunConfig
 from training.config_file import from_mapping, to_mapping
@@ -39,12 +42,13 @@ def test_the_defaults_are_those_of_the_comparison_with_refer():
     [
         ({"actor_learning_rate": 0.0}, "agent.actor_learning_rate is 0.0; it must be positive"),
         ({"critic_weight_decay": -1.0}, "agent.critic_weight_decay is -1.0"),
+        ({"critic_weight_decay": 1e300}, "agent.critic_weight_decay is 1e+300"),
         ({"critic_action_layer": 2}, "agent.critic_action_layer is 2; with 2 hidden layers"),
         ({"critic_action_layer": -1}, "between 0 and 1"),
         ({"target_rate": 0.0}, "agent.target_rate is 0.0"),
         ({"stdev": 0.0}, "agent.stdev is 0.0"),
         ({"output_bound": 0.0}, "agent.output_bound is 0.0"),
-        ({"order": "both"}, "agent.order is 'both'; choose simultaneous or sequential"),
+        ({"order": "both"}, "agent.order is 'both'; choose one of simultaneous, sequential"),
         ({"batch_size": 0}, "agent.batch_size is 0"),
     ],
 )
@@ -52,6 +56,18 @@ def test_impossible_settings_are_named(changed: dict[str, Any], message: str):
     with pytest.raises(ConfigError) as caught:
         DdpgConfig(**changed)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("high", [1.0, [1.0, np.inf]])
+def test_a_bounded_mean_needs_bounds(high):
+    box = Box(np.full(2, -1.0, np.float32), np.broadcast_to(np.float32(high), 2), dtype=np.float32)
+    spec = EnvironmentSpec("Own-v0", Box(-1, 1, (3,)), box)
+    if high == 1.0:
+        DdpgConfig(bounded_mean=True).check_spaces(spec)
+        return
+    DdpgConfig().check_spaces(spec)
+    with pytest.raises(UnsupportedSpaceError, match=r"agent\.bounded_mean is on, but Box.*not bou"):
+        DdpgConfig(bounded_mean=True).check_spaces(spec)
 
 
 @pytest.mark.parametrize("rules", PRESETS)

@@ -45,7 +45,7 @@ def test_the_original_papers_values():
     agent = config.agent
     assert isinstance(agent, NafConfig)
     assert (agent.hidden, agent.activation, agent.diagonal) == ([200, 200], "relu", "exp")
-    assert config.loop.updates_per_step == 5.0
+    assert (agent.output_bound, config.loop.updates_per_step) == (3e-3, 5.0)
     assert (agent.refer.rule_1, agent.refer.rule_2, agent.noise) == (
         False,
         False,

@@ -7,10 +7,11 @@ import torch
 
 from training.agents.vracer.gradient import VRacerGradient
 from training.agents.vracer.network import VRacerNetwork
-from training.agents.vracer.stage import VRACER_SCHEDULE, VRacerStage
+from training.agents.vracer.stage import VRacerStage
 from training.batches.tensor_batch import TensorBatch
 from training.engines.adam import ADAM_EPSILON, make_adam
 from training.engines.fused_engine import FusedEngine
+from training.learner import Learner
 from training.refer import PRESETS, ReferSettings
 from training.stage import ScheduleTensors
 
@@ -38,7 +39,7 @@ def _batch(size: int, observations: int, actions: int) -> TensorBatch:
 
 
 def _schedule() -> ScheduleTensors:
-    schedule = ScheduleTensors(*VRACER_SCHEDULE)
+    schedule = ScheduleTensors(*Learner.schedule)
     schedule.set(learning_rate=0.0, beta=0.3, far_bound=1.5, reward_scale=1.7)
     return schedule
 

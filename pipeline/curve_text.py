@@ -32,7 +32,7 @@ def curve_text(
     bars = _bars(curve, window, width)
     low, high = float(np.nanmin(bars)), float(np.nanmax(bars))
     if high - low < 1e-12:
-        low, high = low - 0.5, high + 0.5
+        low, high = low - 1.0, high + 1.0
     levels = np.rint((bars - low) / (high - low) * (height * 8 - 1)) + 1
     heights = np.nan_to_num(levels).astype(np.int64)
     glyphs = _BLOCKS if unicode else _PLAIN
@@ -55,7 +55,7 @@ def _with_axes(
     lines: list[str], low: float, high: float, curve: LearningCurve, unicode: bool
 ) -> list[str]:
     tick, wall, corner, floor = ("┤", "│", "└", "─") if unicode else ("|", "|", "+", "-")
-    labels = [f"{high:,.0f}", *[""] * (len(lines) - 2), f"{low:,.0f}"]
+    labels = [f"{round(high):,}", *[""] * (len(lines) - 2), f"{round(low):,}"]
     margin = max(len(label) for label in labels)
     drawn = [
         f"{label:>{margin}} {tick if label else wall}{line}".rstrip()

@@ -39,8 +39,8 @@ def main(arguments: Sequence[str]) -> int:
         "--max-steps",
         type=positive,
         metavar="N",
-        help="cut an episode after so many steps where its environment has no limit of steps "
-        "(default: the run's evaluation.max_steps)",
+        help="cut episodes after so many steps (default: the run's evaluation.max_steps where "
+        "the environment has no limit of steps, else none)",
     )
     parser.add_argument(
         "--environment-kwargs",
@@ -55,12 +55,15 @@ def main(arguments: Sequence[str]) -> int:
 
     loaded = LoadedAgent.at(settings.run, settings.checkpoint, settings.trust)
     agent = loaded.agent
-    most = settings.max_steps or agent.config.evaluation.max_steps
+    from training.environments.atari_settings import same_game_hint
+
     environment = _environment(agent.config, settings.environment_kwargs)
-    episodes = _play(agent, environment, settings.episodes, settings.seed, most)
-    _tell_cut(episodes, most)
-    _tell_same(episodes, environment)
-    summary = {"checkpoint": str(loaded.path), **_summary(agent, episodes)}
+    episodes = _play(agent, environment, settings.episodes, settings.seed, settings.max_steps)
+    _tell_cut(episodes)
+    hint = same_game_hint(environment, len(episodes))
+    if hint is not None:
+        complain(f'sharpwave: note: {hint}: --environment-kwargs="{{noop_max: 30}}"')
+    summary = {"checkpoint": str(loaded.path), **_summary(agent, environment, episodes)}
     print(json.dumps(summary, indent=2) if settings.json else _text(summary))
     return 0
 
@@ -72,19 +75,19 @@ def _environment(config: RunConfig, own: dict[str, Any]) -> EnvironmentConfig:
 
 
 def _play(
-    agent: ReplayAgent, environment: EnvironmentConfig, count: int, seed: int, most: int
+    agent: ReplayAgent, environment: EnvironmentConfig, count: int, seed: int, most: int | None
 ) -> list[Episode]:
+    """The episodes; `most` steps are all that one has, where the user says so."""
     from storage.environment_spec import EnvironmentSpec
     from storage.randomness import derive_seed
-    from training.checkpoints.checkpoint_fit import check_environment
-    from training.environments.environment import make_environment
+    from training.environments.environment import check_same_spaces, make_environment
     from training.evaluation import longest_episode, play_episode
 
     env = make_environment(environment)
-    longest = longest_episode(env, most)
+    longest = most or longest_episode(env, agent.config.evaluation.max_steps)
     episodes: list[Episode] = []
     try:
-        check_environment(agent.spec.to_json(), EnvironmentSpec.from_env(env), "the agent")
+        check_same_spaces(environment.kwargs, EnvironmentSpec.from_env(env), agent.spec)
         with playing_line(count) as show:
 
             def going(steps: int) -> bool:
@@ -99,37 +102,25 @@ def _play(
         env.close()
 
 
-def _tell_cut(episodes: list[Episode], most: int) -> None:
-    count = sum(episode.cut for episode in episodes)
-    if count:
+def _tell_cut(episodes: list[Episode]) -> None:
+    cut = [episode.length for episode in episodes if episode.cut]
+    if cut:
         complain(
-            f"sharpwave: warning: {count} of {len(episodes)} episodes had not ended after "
-            f"{most:,} steps and were cut there; their returns are those of the part that was "
+            f"sharpwave: warning: {len(cut)} of {len(episodes)} episodes had not ended after "
+            f"{cut[0]:,} steps and were cut there; their returns are those of the part that was "
             "played. --max-steps=N plays longer ones, or shorter ones"
         )
 
 
-def _tell_same(episodes: list[Episode], environment: EnvironmentConfig) -> None:
-    """Says so where every episode was the same game of Atari."""
-    from training.environments.atari import ATARI
-    from training.environments.atari_settings import atari_settings
-
-    if len(episodes) == 1 or not environment.id.startswith(ATARI):
-        return
-    if atari_settings(environment.kwargs).deterministic:
-        complain(
-            f"sharpwave: note: these {len(episodes)} episodes are one and the same game: without "
-            "no-op starts and sticky actions a greedy policy plays no other. "
-            '--environment-kwargs="{noop_max: 30}" begins each in its own way'
-        )
-
-
-def _summary(agent: ReplayAgent, episodes: list[Episode]) -> dict[str, Any]:
+def _summary(
+    agent: ReplayAgent, environment: EnvironmentConfig, episodes: list[Episode]
+) -> dict[str, Any]:
     import numpy as np
 
     returns = np.array([episode.episode_return for episode in episodes])
     return {
-        "environment": agent.config.environment.id,
+        "environment": environment.id,
+        "environment_kwargs": environment.kwargs,
         "trained_for": agent.experience_text,
         "training_steps": agent.environment_steps,
         "training_updates": agent.counters.updates,
@@ -146,10 +137,11 @@ def _summary(agent: ReplayAgent, episodes: list[Episode]) -> dict[str, Any]:
 
 
 def _text(summary: dict[str, Any]) -> str:
-    count = summary["episodes"]
+    count, kwargs = summary["episodes"], summary["environment_kwargs"]
+    made = f" with {json.dumps(kwargs)}" if kwargs else ""
     return (
         f"{summary['checkpoint']}: written after {summary['trained_for']}\n"
-        f"{summary['environment']}, {count} greedy episode{'' if count == 1 else 's'}\n"
+        f"{summary['environment']}{made}, {count} greedy episode{'' if count == 1 else 's'}\n"
         f"return {summary['mean_return']:,.1f} ± {summary['deviation']:,.1f}"
         f"  ({summary['smallest']:,.1f} to {summary['largest']:,.1f})"
         f"    length {summary['mean_length']:,.1f}"

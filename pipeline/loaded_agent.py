@@ -118,16 +118,16 @@ def _trusted(path: Path, named: Sequence[str]) -> list[str]:
 
 
 def _named(settings: Path) -> list[str]:
-    """Agent, environment and wrappers that a run's settings name; none where they are damaged."""
-    from training.config_file import load_config
+    """Agent, environment and wrappers that a run's settings name; none where they are damaged.
+
+    Nothing of them is imported: what cannot be is told where it is needed.
+    """
+    from training.settings_yaml import read_file
 
     try:
-        config = load_config(settings)
-    except ConfigError:
+        values = read_file(settings)
+        agent, environment = values["agent"], values["environment"]
+        wrappers = [wrapper["class_path"] for wrapper in environment.get("wrappers", [])]
+        return [str(each) for each in (agent["kind"], environment["id"], *wrappers)]
+    except (ConfigError, KeyError, TypeError, AttributeError):
         return []
-    environment = config.environment
-    return [
-        config.agent.kind,
-        environment.id,
-        *(wrapper.class_path for wrapper in environment.wrappers),
-    ]

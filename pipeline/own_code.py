@@ -63,7 +63,8 @@ def raised_by(error: Exception, named: tuple[str, ...]) -> str:
     frames = _own(error, named)
     if not frames:
         own = [each for each in named if "." in each or ":" in each]
-        return f"{own[0]} is yours: look at what its stage and its policy gave." if own else ""
+        are = "is" if len(own) == 1 else "are"
+        return f"{' and '.join(own)} {are} yours: look at what came of that code." if own else ""
     code, module = frames[-1].tb_frame.f_code, frames[-1].tb_frame.f_globals["__name__"]
     return f"{module}.{code.co_qualname} raised {type(error).__name__} (--debug shows all callers)."
 

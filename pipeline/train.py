@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import storage
 from pipeline.agent_choice import agent_kind
 from pipeline.agent_settings import check_agent_settings
+from pipeline.atari_hints import give_atari_hints
 from pipeline.curve import show_curve
 from pipeline.forecast import announce_run
 from pipeline.nothing_learnt import nothing_learnt
@@ -117,7 +118,6 @@ def _train(run: Run, stop: RoundEndStop) -> None:
     config = checked.config
     from training.assembly import assemble
     from training.assembly import trainer as make_trainer
-    from training.environments.atari import screens_hint
 
     module, data = assemble(checked, run.folder.path)
     trainer = make_trainer(config, run.folder.path)
@@ -129,9 +129,7 @@ def _train(run: Run, stop: RoundEndStop) -> None:
             for damaged in run.damaged:
                 _set_aside(damaged)
             print(f"{run.folder.path}: {config.environment.id}, {_budget(config)}")
-            hint = screens_hint(config.environment)
-            if hint is not None:
-                complain(f"sharpwave: note: {hint}")
+            give_atari_hints(config)
             announce_run(checked, module, run.folder.path)
             if stop.stop_asked:
                 raise KeyboardInterrupt(_kept(run.folder, module, at_round_end=True))

@@ -22,7 +22,11 @@ from training.config import RunConfig
 from training.config_file import from_mapping
 from training.engines.engine_choice import check_engine
 from training.environments.atari import stored_id
-from training.environments.environment import describe_environment, describe_recorded
+from training.environments.environment import (
+    check_same_spaces,
+    describe_environment,
+    describe_recorded,
+)
 from training.environments.environment_config import EnvironmentConfig
 from training.environments.recording import Recording
 from training.named_code import refuse_named_code
@@ -144,17 +148,10 @@ def _check_evaluation(checked: CheckedRun) -> None:
         EnvironmentNotFoundError, ConfigError: as `describe_environment`.
         SchemaMismatchError: it has other spaces than the run's own environment.
     """
-    evaluation, own = checked.config.evaluation, checked.spec
-    if not evaluation.episodes or not evaluation.environment_kwargs:
-        return
-    played = describe_environment(checked.config.evaluation_environment)
-    for name in ("observation_space", "action_space"):
-        if getattr(played, name) != getattr(own, name):
-            raise SchemaMismatchError(
-                f"evaluation.environment_kwargs {evaluation.environment_kwargs} give {own.id} the "
-                f"{name} {getattr(played, name)}, where the run has {getattr(own, name)}; leave "
-                "out what changes spaces"
-            )
+    evaluation = checked.config.evaluation
+    if evaluation.episodes and evaluation.environment_kwargs:
+        played = describe_environment(checked.config.evaluation_environment)
+        check_same_spaces(evaluation.environment_kwargs, played, checked.spec)
 
 
 def _check_filled(config: RunConfig, stored: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import fnmatch
 import json
 import subprocess
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final
 
 from bench.arguments import Arguments
@@ -17,8 +19,12 @@ from bench.learning.outcome import outcome
 from bench.learning.picture import save_picture
 from bench.learning.table import markdown
 from bench.learning.trials import TRIALS, Trial
+from pipeline.resumption import resumption
+from pipeline.run_folder import RunFolder
+from training import load_config
 
 RECORD: Final = Path(__file__).with_name("results.jsonl")
+_RECORDING: Final = Lock()
 
 
 def main(words: Sequence[str]) -> int:
@@ -35,15 +41,14 @@ def main(words: Sequence[str]) -> int:
     chosen = [trial for trial in TRIALS if any(fnmatch.fnmatch(trial.name, p) for p in patterns)]
     if not chosen:
         parser.error(f"no run is called {' or '.join(patterns)}; there are {_names()}")
-    known = {line["name"] for line in recorded(given.record)}
     looking = given.table or given.picture is not None
-    left = [] if looking else [trial for trial in chosen if trial.name not in known]
+    on_record = {_recorded_identity(line) for line in recorded(given.record)}
+    left = [] if looking else [trial for trial in chosen if _identity(trial) not in on_record]
     with ThreadPoolExecutor(given.jobs) as pool:
-        waiting = [pool.submit(_trained, trial, given.runs) for trial in left]
+        waiting = [pool.submit(_train_and_record, trial, given) for trial in left]
         try:
             for done in as_completed(waiting):
-                with given.record.open("a") as file:
-                    file.write(json.dumps(done.result()) + "\n")
+                done.result()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -60,8 +65,25 @@ def recorded(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
+def _identity(trial: Trial) -> tuple[str, ...]:
+    """Name, command and evaluation of a trial: one of others is another trial."""
+    return trial.name, trial.kwargs, *trial.words
+
+
+def _recorded_identity(line: dict[str, Any]) -> tuple[str, ...]:
+    """The identity of the trial that a line of the record is of."""
+    return line["name"], line.get("kwargs", "{}"), *line["words"]
+
+
 def _names() -> str:
     return ", ".join(dict.fromkeys(trial.group for trial in TRIALS))
+
+
+def _train_and_record(trial: Trial, given: argparse.Namespace) -> None:
+    line = _trained(trial, given.runs)
+    with _RECORDING, given.record.open("a") as file:
+        file.write(json.dumps(line) + "\n")
+    print(f"{trial.name}: done", file=sys.stderr)
 
 
 def _trained(trial: Trial, runs: Path) -> dict[str, Any]:
@@ -70,18 +92,22 @@ def _trained(trial: Trial, runs: Path) -> dict[str, Any]:
     revision = str(circumstances()["revision"])
     print(f"{trial.name}: training", file=sys.stderr)
     runs.mkdir(parents=True, exist_ok=True)
-    with (runs / f"{trial.name}.txt").open("a") as said:
-        subprocess.run(_command(trial, runs, folder), stdout=said, stderr=said, check=True)
-    line = outcome(trial, folder, revision)
-    print(f"{trial.name}: done", file=sys.stderr)
-    return line
+    command = _command(trial, runs, folder)
+    if command:
+        with (runs / f"{trial.name}.txt").open("a") as said:
+            subprocess.run(command, stdout=said, stderr=said, check=True)
+    return outcome(trial, folder, revision)
 
 
 def _command(trial: Trial, runs: Path, folder: Path) -> list[str]:
+    """What trains the run; nothing where it has taken its steps."""
     train = [sys.executable, "-m", "pipeline.cli", "train"]
-    if (folder / "checkpoints" / "last.ckpt").exists():
-        return [*train, f"--resume={folder}"]
-    return [*train, *trial.words, f"--seed={trial.seed}", f"--name={trial.name}", f"--runs={runs}"]
+    if not (folder / "checkpoints" / "last.ckpt").exists():
+        named = f"--seed={trial.seed}", f"--name={trial.name}", f"--runs={runs}"
+        return [*train, *trial.words, *named]
+    run = RunFolder.existing(folder)
+    finished = resumption(run).steps >= load_config(run.config).loop.steps
+    return [] if finished else [*train, f"--resume={folder}"]
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ def outcome(trial: Trial, folder: Path, revision: str) -> dict[str, Any]:
     return {
         "name": trial.name,
         "words": list(trial.words),
+        "kwargs": trial.kwargs,
         "revision": revision,
         "environment": run.environment,
         "method": run.method,

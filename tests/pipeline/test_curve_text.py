@@ -46,6 +46,10 @@ def test_ascii_only_where_the_terminal_knows_no_more() -> None:
 def test_equal_returns_and_no_returns() -> None:
     assert "┤" in curve_text(curve([3], [-7.0]))
     assert curve_text(curve([], [])) == "no episode has ended yet"
+    zeros = curve_text(curve([3], [0.0]), width=4, height=2).splitlines()
+    assert [line.split()[0] for line in zeros[1:3]] == ["1", "-1"]
+    nearly = curve_text(curve([3, 3], [-0.2, 9.0]), window=1, width=4, height=2)
+    assert "-0" not in nearly
 
 
 def test_last_episodes() -> None:

@@ -11,7 +11,7 @@ import torch
 from pipeline.evaluate import main
 from pipeline.playing_line import playing_line
 from pipeline.train import main as train
-from storage.errors import CheckpointError, ConfigError
+from storage.errors import CheckpointError, ConfigError, SchemaMismatchError, SharpwaveError
 from tests.pipeline.conftest import SMALL, run_in, small
 from training.checkpoints.checkpoint_file import read_checkpoint
 
@@ -118,6 +118,19 @@ def test_a_checkpoint_s_code_is_run_only_where_the_user_names_it(
     main([str(best), "--episodes=1"])
 
 
+def test_an_agent_that_cannot_be_imported_is_told_so(run: Path, tmp_path: Path) -> None:
+    copied = shutil.copytree(run, tmp_path / "run", ignore=shutil.ignore_patterns("store"))
+    best, settings = copied / "checkpoints/best.ckpt", copied / "config.yaml"
+    content = read_checkpoint(best)
+    content["sharpwave"]["config"]["agent"]["kind"] = "no_such_agents.Curious"
+    torch.save(content, best)
+    settings.write_text(
+        settings.read_text().replace("kind: vracer", "kind: no_such_agents.Curious")
+    )
+    with pytest.raises(SharpwaveError, match="No module named 'no_such_agents'"):
+        main([str(copied), "--episodes=1"])
+
+
 def test_it_acts_with_the_run_s_threads(run: Path) -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(2)
@@ -145,14 +158,14 @@ def test_episodes_that_never_end_are_cut_at_the_most_steps(
         assert f"2 of 2 episodes had not ended after {length} steps and were cut" in shown.err
 
 
-def test_an_environment_s_own_limit_is_not_shortened(
+def test_most_steps_cut_where_the_environment_has_a_limit_too(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     main([str(run), "--episodes=1", "--max-steps=1", "--json"])
     shown = capsys.readouterr()
     told = json.loads(shown.out)
-    assert (told["cut_episodes"], shown.err) == (0, "")
-    assert told["mean_length"] > 1
+    assert (told["cut_episodes"], told["mean_length"]) == (1, 1)
+    assert "1 of 1 episodes had not ended after 1 steps and were cut there" in shown.err
 
 
 def test_a_long_episode_shows_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:
@@ -166,18 +179,22 @@ def test_a_long_episode_shows_how_far_it_is(capsys: pytest.CaptureFixture[str]) 
 def test_keyword_arguments_change_the_environment(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    returns = []
+    told = []
     for more in ([], ["--environment-kwargs={reset_noise_scale: 0.0}"]):
         main([str(run), "--episodes=10", "--json", *more])
-        returns.append(json.loads(capsys.readouterr().out)["returns"])
-    assert (len(set(returns[0])) > 1, len(set(returns[1]))) == (True, 1)
+        told.append(json.loads(capsys.readouterr().out))
+    returns = [len(set(each["returns"])) for each in told]
+    assert (returns[0] > 1, returns[1]) == (True, 1)
+    assert [each["environment_kwargs"] for each in told] == [{}, {"reset_noise_scale": 0.0}]
 
 
 def test_one_game_played_again_and_again_is_told(
     pong: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     main([str(pong), "--episodes=3"])
-    assert "these 3 episodes are one and the same game" in capsys.readouterr().err
+    told = capsys.readouterr()
+    assert "note: 3 greedy episodes of Atari/pong are one and the same game" in told.err
+    assert 'Atari/pong with {"max_frames": 160, "screen": 36}, 3 greedy episodes\n' in told.out
     for words in (["--episodes=1"], ["--episodes=2", "--environment-kwargs={noop_max: 30}"]):
         main([str(pong), *words])
         assert capsys.readouterr().err == ""
@@ -202,7 +219,7 @@ def test_bad_requests(run: Path, tmp_path: Path) -> None:
 
 
 def test_other_spaces_than_the_agent_s_are_refused(pong: Path) -> None:
-    with pytest.raises(CheckpointError, match=r"agent was made for Atari/Pong .*\[3, 36, 36\]"):
+    with pytest.raises(SchemaMismatchError, match=r"'stack': 3} has obs.*leave out what changes"):
         main([str(pong), "--environment-kwargs={stack: 3}"])
 
 

@@ -159,4 +159,4 @@ def test_what_own_code_gives_wrongly_is_traced_to_it() -> None:
     with pytest.raises(KeyError, match="loss") as caught:
         main(["train", *small(*QUICK, "--agent.kind=faulty.Mute")])
     (note,) = caught.value.__notes__
-    assert note.startswith("sharpwave: faulty.Mute is yours: look at what its stage and its policy")
+    assert note.startswith("sharpwave: faulty.Mute is yours: look at what came of that code")

@@ -7,9 +7,13 @@ import difflib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from storage.errors import ConfigError
+from training.environments.atari import ATARI
+
+if TYPE_CHECKING:
+    from training.environments.environment_config import EnvironmentConfig
 
 __all__ = ["MOST_NOOPS", "AtariSettings", "atari_settings", "noop_refusal"]
 
@@ -92,6 +96,18 @@ def atari_settings(values: Mapping[str, Any]) -> AtariSettings:
                 f"{', '.join(known)}"
             )
     return AtariSettings(**values)
+
+
+def same_game_hint(config: EnvironmentConfig, episodes: int) -> str | None:
+    """What to say where a greedy policy plays so many times the same game; None elsewhere."""
+    if episodes < 2 or config.wrappers or not config.id.startswith(ATARI):
+        return None
+    if not atari_settings(config.kwargs).deterministic:
+        return None
+    return (
+        f"{episodes} greedy episodes of {config.id} are one and the same game without no-op starts "
+        "and sticky actions; no-op starts begin each in its own way"
+    )
 
 
 def noop_refusal() -> str:

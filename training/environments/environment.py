@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 
 from storage.environment_spec import EnvironmentSpec
-from storage.errors import ConfigError, EnvironmentNotFoundError, SharpwaveError
+from storage.errors import (
+    ConfigError,
+    EnvironmentNotFoundError,
+    SchemaMismatchError,
+    SharpwaveError,
+)
 from training.environments.constructor import find_constructor, find_wrapper, lacking
 from training.environments.environment_warnings import plain_warnings
 from training.environments.recording import Recording, recording
@@ -26,7 +31,13 @@ if TYPE_CHECKING:
 
     from training.environments.environment_config import EnvironmentConfig, WrapperConfig
 
-__all__ = ["describe_environment", "describe_recorded", "environment_spec", "make_environment"]
+__all__ = [
+    "check_same_spaces",
+    "describe_environment",
+    "describe_recorded",
+    "environment_spec",
+    "make_environment",
+]
 
 Environment = gymnasium.Env[Any, Any]
 
@@ -68,6 +79,22 @@ def environment_spec(env: Environment, config: EnvironmentConfig) -> Environment
         kwargs=dict(config.kwargs),
         wrappers=[dataclasses.asdict(wrapper) for wrapper in config.wrappers],
     )
+
+
+def check_same_spaces(
+    kwargs: dict[str, Any], played: EnvironmentSpec, own: EnvironmentSpec
+) -> None:
+    """Refuses keyword arguments that give an environment other spaces than an agent's own.
+
+    Raises:
+        SchemaMismatchError: naming the space, both ways.
+    """
+    for name in ("observation_space", "action_space"):
+        if getattr(played, name) != getattr(own, name):
+            raise SchemaMismatchError(
+                f"{own.id} with {kwargs} has {name} {getattr(played, name)}, the agent's is "
+                f"{getattr(own, name)}; leave out what changes spaces"
+            )
 
 
 def describe_recorded(config: EnvironmentConfig) -> tuple[EnvironmentSpec, Recording]:

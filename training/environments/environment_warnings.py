@@ -28,15 +28,22 @@ def plain_warnings() -> Iterator[None]:
 
     Every lane and every evaluation makes its environment anew, and would warn again.
     """
-    with warnings.catch_warnings(record=True) as caught:
-        yield
-    for each in caught:
-        text = str(each.message)
-        coloured = _COLOURED.fullmatch(text)
-        if coloured is None:
-            _show(text, each.category, each.filename, each.lineno)
-        else:
-            _show(" ".join(coloured["text"].split()), EnvironmentWarning, "gymnasium", 0)
+    caught: list[warnings.WarningMessage] = []
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            yield
+    finally:  # also where it cannot be made: they may say why
+        for each in caught:
+            _show_plainly(each)
+
+
+def _show_plainly(warning: warnings.WarningMessage) -> None:
+    text = str(warning.message)
+    coloured = _COLOURED.fullmatch(text)
+    if coloured is None:
+        _show(text, warning.category, warning.filename, warning.lineno)
+    else:
+        _show(" ".join(coloured["text"].split()), EnvironmentWarning, "gymnasium", 0)
 
 
 def _show(text: str, category: type[Warning], file: str, line: int) -> None:

@@ -60,6 +60,11 @@ def leaving():
     raise SystemExit(3)
 
 
+def warned():
+    warnings.warn("the display driver is old", stacklevel=1)
+    raise RuntimeError("no picture")
+
+
 def lacking():
     raise gymnasium.error.DependencyNotInstalled("pip install gymnasium[box2d]")
 
@@ -95,6 +100,14 @@ def test_what_cannot_be_made_is_one_error(identifier, kwargs, wrappers, error, m
     named = [WrapperConfig(each) for each in wrappers]
     with pytest.raises(error, match=message):
         make_environment(EnvironmentConfig(identifier, kwargs, named))
+
+
+def test_what_was_warned_of_before_it_failed_is_shown():
+    with (
+        pytest.warns(UserWarning, match="the display driver is old"),
+        pytest.raises(ConfigError, match="no picture"),
+    ):
+        make_environment(EnvironmentConfig(f"{_HERE}:warned"))
 
 
 def test_an_old_version_is_said_once_and_plainly():

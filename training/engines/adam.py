@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -10,6 +11,7 @@ from torch.optim import Adam
 from torch.optim.adam import adam as functional_adam
 
 from storage.errors import CheckpointError, ConfigError
+from training.engines.grouped_rule import GroupedRule, RuleGroup
 from training.engines.update_rule import owned_groups
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
     from torch.optim import Optimizer
 
-    from training.stage import Parameters, Schedule
+    from training.stage import Parameters
 
 __all__ = ["ADAM_EPSILON", "AdamRule", "AdamState", "adam_groups", "make_adam"]
 
@@ -59,12 +61,11 @@ class AdamState:
         self.weight_decay = float(settings["weight_decay"])
 
 
-class AdamRule:
+class AdamRule(GroupedRule):
     """Adam in every group that holds the parameters, each by its own settings (an `UpdateRule`).
 
-    A group's learning rate is the schedule's ``learning_rate``, or the entry that the group's key
-    ``rate`` names; the optimizer's own is not read. Eager updates take the one kernel that torch
-    has for the whole group, graphs take operations that they can merge with others.
+    Eager updates take the one kernel that torch has for the whole group, graphs take operations
+    that they can merge with others.
 
     Raises:
         ConfigError: the optimizer is no plain Adam, or its groups hold other parameters, too.
@@ -73,41 +74,26 @@ class AdamRule:
     """
 
     def __init__(self, optimizer: Optimizer, parameters: Parameters) -> None:
-        adam = _plain_adam(optimizer)
-        places = {id(tensor): place for place, tensor in enumerate(parameters.values())}
-        self._groups = [_Group(adam, number, places) for number in owned_groups(parameters, adam)]
-
-    @property
-    def tensors(self) -> list[Tensor]:
-        """Parameters, averages, squares and numbers of steps."""
-        return [tensor for group in self._groups for tensor in group.tensors]
-
-    def apply(self, gradients: list[Tensor], schedule: Schedule) -> None:
-        """Change parameters and state in place; the gradients are in the parameters' order."""
-        for group in self._groups:
-            group.apply(gradients, schedule)
+        super().__init__(optimizer, parameters, partial(_Group, _plain_adam(optimizer)))
 
 
-class _Group:
-    """Adam in one group; ``places`` are the parameters' places among all, by identity."""
+class _Group(RuleGroup):
+    """Adam in one group."""
 
     def __init__(self, optimizer: Adam, number: int, places: dict[int, int]) -> None:
-        settings = optimizer.param_groups[number]
-        self._parameters: list[Tensor] = list(settings["params"])
-        self._places = [places[id(tensor)] for tensor in self._parameters]
-        self._rate: str = settings.get("rate", "learning_rate")
-        self._state = AdamState(optimizer, self._parameters, number)
+        super().__init__(optimizer, number, places)
+        self._state = AdamState(optimizer, self.parameters, number)
 
     @property
     def tensors(self) -> list[Tensor]:
         state = self._state
-        return [*self._parameters, *state.averages, *state.squares, *state.steps]
+        return [*self.parameters, *state.averages, *state.squares, *state.steps]
 
-    def apply(self, gradients: list[Tensor], schedule: Schedule) -> None:
+    def step(self, gradients: list[Tensor], rate: float | Tensor) -> None:
         state, traced = self._state, torch.compiler.is_compiling()
         functional_adam(
-            self._parameters,
-            [gradients[place] for place in self._places],
+            self.parameters,
+            gradients,
             state.averages,
             state.squares,
             [],
@@ -119,7 +105,7 @@ class _Group:
             has_complex=False,
             beta1=state.beta_1,
             beta2=state.beta_2,
-            lr=schedule[self._rate],
+            lr=rate,
             weight_decay=state.weight_decay,
             eps=state.epsilon,
             maximize=False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -9,12 +10,12 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from storage.errors import CheckpointError, ConfigError
-from training.engines.update_rule import owned_groups
+from training.engines.grouped_rule import GroupedRule, RuleGroup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from training.stage import Parameters, Schedule
+    from training.stage import Parameters
 
 __all__ = ["CentredRMSprop", "CentredRMSpropRule"]
 
@@ -104,11 +105,8 @@ class CentredRMSprop(Optimizer):
         return state
 
 
-class CentredRMSpropRule:
+class CentredRMSpropRule(GroupedRule):
     """Centred RMSProp in every group that holds the parameters (an `UpdateRule`).
-
-    A group's learning rate is the schedule's ``learning_rate``, or the entry that the group's key
-    ``rate`` names; the optimizer's own is not read.
 
     Raises:
         ConfigError: the optimizer is another one, or its groups hold other parameters, too.
@@ -118,45 +116,31 @@ class CentredRMSpropRule:
     def __init__(self, optimizer: Optimizer, parameters: Parameters) -> None:
         if not isinstance(optimizer, CentredRMSprop):
             raise ConfigError(f"this rule is CentredRMSprop's, not {type(optimizer).__name__}'s")
-        places = {id(tensor): place for place, tensor in enumerate(parameters.values())}
-        numbers = owned_groups(parameters, optimizer)
-        self._groups = [_Group(optimizer, number, places) for number in numbers]
-
-    @property
-    def tensors(self) -> list[Tensor]:
-        """Parameters, averages of squares and averages."""
-        return [tensor for group in self._groups for tensor in group.tensors]
-
-    def apply(self, gradients: list[Tensor], schedule: Schedule) -> None:
-        """Change parameters and state in place; the gradients are in the parameters' order."""
-        for group in self._groups:
-            group.apply(gradients, schedule)
+        super().__init__(optimizer, parameters, partial(_Group, optimizer))
 
 
-class _Group:
-    """RMSProp in one group; ``places`` are the parameters' places among all, by identity."""
+class _Group(RuleGroup):
+    """RMSProp in one group."""
 
     def __init__(self, optimizer: CentredRMSprop, number: int, places: dict[int, int]) -> None:
+        super().__init__(optimizer, number, places)
         settings = optimizer.param_groups[number]
-        self._parameters: list[Tensor] = list(settings["params"])
-        self._places = [places[id(tensor)] for tensor in self._parameters]
-        self._rate: str = settings.get("rate", "learning_rate")
         self._decay, self._epsilon = float(settings["decay"]), float(settings["epsilon"])
         self._squares, self._averages = optimizer.averages(
-            self._parameters, float(settings["initial_square"])
+            self.parameters, float(settings["initial_square"])
         )
 
     @property
     def tensors(self) -> list[Tensor]:
-        return [*self._parameters, *self._squares, *self._averages]
+        return [*self.parameters, *self._squares, *self._averages]
 
-    def apply(self, gradients: list[Tensor], schedule: Schedule) -> None:
+    def step(self, gradients: list[Tensor], rate: float | Tensor) -> None:
         _step(
-            self._parameters,
-            [gradients[place] for place in self._places],
+            self.parameters,
+            gradients,
             self._squares,
             self._averages,
-            rate=schedule[self._rate],
+            rate=rate,
             decay=self._decay,
             epsilon=self._epsilon,
         )

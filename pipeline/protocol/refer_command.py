@@ -15,8 +15,9 @@ __all__ = ["main"]
 _DESCRIPTION: Final = (
     "Mean return of training episodes, exploration on, as they enter the replay memory: in bins of "
     "steps, the mean over the runs' means and their 20-80 % band. Runs of one method (agent, rules "
-    "and scheme) and environment must differ by their seed alone. Bins begin behind the warm-up, "
-    "as in the paper; both counts of steps are shown. No environment is needed."
+    "and scheme) and environment must differ by their seed alone; those that differ in how steps "
+    "are drawn are variants, which are told apart. Bins begin behind the warm-up, as in the paper; "
+    "both counts of steps are shown. No environment is needed."
 )
 
 
@@ -47,8 +48,9 @@ def main(arguments: Sequence[str]) -> int:
     from pipeline.protocol.bin_plot import save_bins
     from pipeline.protocol.bin_table import bin_rows, bin_schema, bins_text
     from pipeline.protocol.bins import binned
+    from pipeline.protocol.method_settings import differing
     from pipeline.protocol.parquet_file import write_rows
-    from pipeline.protocol.trained_run import TrainedRun, differing, methods_of
+    from pipeline.protocol.trained_run import TrainedRun, methods_of
 
     methods = methods_of(TrainedRun.at(path) for path in settings.runs)
     found = [

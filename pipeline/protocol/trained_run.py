@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import combinations
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -15,17 +14,11 @@ from pipeline.episode_order import in_order_of_end, whole_returns
 from pipeline.flat_settings import flat_settings
 from pipeline.method_name import method_name
 from pipeline.protocol.bins import TrainingReturns
+from pipeline.protocol.method_settings import check_alike, check_seeds, variant_names
 from pipeline.run_folder import RunFolder
 from storage.errors import ConfigError
 
-__all__ = ["Method", "TrainedRun", "differing", "methods_of"]
-
-_FREE: Final = (
-    *("name", "seed", "loop.steps", "loop.threads", "loop.accelerator", "loop.durability"),
-    *("loop.sync_", "loop.round_steps", "replay.overlay", "replay.retention", "replay.page_limit"),
-    *("agent.engine", "agent.acting_interval", "evaluation.", "logging.", "checkpoint."),
-)
-"""Settings in which the runs of a method may differ: they change no expected return."""
+__all__ = ["Method", "TrainedRun", "methods_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +47,11 @@ class TrainedRun:
                 "training episodes; leave it out"
             )
         return cls(folder, settings, method_name(kept))
+
+    @property
+    def where(self) -> str:
+        """Its folder, for messages."""
+        return str(self.folder.path)
 
     @property
     def environment(self) -> str:
@@ -93,6 +91,7 @@ class Method:
 
     environment: str
     name: str
+    """Agent, rules and scheme, and the variant where there are several."""
     runs: tuple[TrainedRun, ...]
 
     @property
@@ -104,48 +103,19 @@ class Method:
 def methods_of(runs: Iterable[TrainedRun]) -> list[Method]:
     """The runs by environment and method, in the order in which they are first named.
 
+    Runs of a method that differ in how steps are drawn are of several methods, named by that.
+
     Raises:
         ConfigError: two runs of one method have the same seed, or differ in more; it says in what.
     """
+    named = list(runs)
+    families: dict[tuple[str, str], list[TrainedRun]] = {}
     groups: dict[tuple[str, str], list[TrainedRun]] = {}
-    for run in runs:
-        groups.setdefault((run.environment, run.method), []).append(run)
-    for (environment, method), members in groups.items():
-        for first, second in combinations(members, 2):
-            _check_alike(first, second, f"{method} on {environment}")
+    for run, variant in zip(named, variant_names(named), strict=True):
+        families.setdefault((run.environment, run.method), []).append(run)
+        groups.setdefault((run.environment, variant), []).append(run)
+    for (environment, method), members in families.items():
+        check_alike(members, f"{method} on {environment}")
+    for (environment, variant), members in groups.items():
+        check_seeds(members, f"{variant} on {environment}")
     return [Method(*key, tuple(members)) for key, members in groups.items()]
-
-
-def differing(runs: Sequence[TrainedRun]) -> list[str]:
-    """The settings in which any of the runs differ, but those that a method's runs may."""
-    return [name for name in runs[0].settings if any(_differ(runs[0], run, name) for run in runs)]
-
-
-def _check_alike(first: TrainedRun, second: TrainedRun, what: str) -> None:
-    pair = f"{first.folder.path} and {second.folder.path}"
-    names = differing([first, second])
-    if names:
-        listed = ", ".join(
-            f"{name} ({first.settings[name]} and {second.settings[name]})" for name in names
-        )
-        raise ConfigError(
-            f"{pair} are both {what}, but differ in {listed}; name runs that differ by their seed "
-            "alone"
-        )
-    if first.seed == second.seed:
-        raise ConfigError(f"{pair} are both {what} with seed {first.seed}; leave one out")
-
-
-def _differ(first: TrainedRun, second: TrainedRun, name: str) -> bool:
-    both = first.settings, second.settings
-    if name.startswith(_FREE) or not all(name in each and _plays(name, each) for each in both):
-        return False
-    return repr(first.settings[name]) != repr(second.settings[name])
-
-
-def _plays(name: str, settings: Mapping[str, Any]) -> bool:
-    """Whether a setting plays a role under the run's scheme."""
-    scheme = settings["replay.scheme"]
-    if name.startswith("replay.sequences."):
-        return scheme not in ("uniform", "per")
-    return scheme != "uniform" or not name.startswith("replay.priorities.")

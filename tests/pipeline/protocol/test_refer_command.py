@@ -137,6 +137,26 @@ def test_runs_of_a_method_must_agree(compared: Path, tmp_path: Path) -> None:
     assert method.seeds == [0, 6]
 
 
+def test_variants_of_a_method_are_told_apart(
+    compared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pser = ("scheme: uniform", "scheme: pser")
+    small = compared / "small"
+    runs = [
+        copied(small, tmp_path / "max", pser),
+        copied(small, tmp_path / "add", pser, ("mode: max", "mode: add")),
+        copied(small, tmp_path / "more", pser, ("mode: max", "mode: add"), ("seed: 0", "seed: 1")),
+    ]
+    main(["refer", *map(str, runs)])
+    out = capsys.readouterr().out
+    variant = "V-RACER, ReF-ER, PSER, replay.sequences.mode"
+    assert f"{variant}=max: 1 seed (0)" in out
+    assert f"{variant}=add: 2 seeds (0, 1)" in out
+    assert "these runs differ in replay.sequences.mode\n" in out
+    rows = pyarrow.parquet.read_table(tmp_path / "refer_protocol.parquet").to_pylist()
+    assert {row["method"] for row in rows} == {f"{variant}=max", f"{variant}=add"}
+
+
 def test_what_has_no_training_episodes(compared: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"offline learnt from .* without acting"):
         main(["refer", str(compared / "offline")])

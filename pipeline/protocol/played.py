@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pipeline.flat_settings import flat_settings
 from pipeline.method_name import method_name
 from pipeline.protocol.human_scores import HUMAN_SCORES, game_of, human_normalised, scores_of
+from pipeline.protocol.method_settings import FREE
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from pipeline.loaded_agent import LoadedAgent
     from pipeline.protocol.atari_phase import AtariPhase, PlayedPhase
 
-__all__ = ["played_rows", "played_schema", "played_text"]
+__all__ = ["phase_columns", "played_rows", "played_schema", "played_text"]
 
 
 def played_schema() -> pa.Schema:
@@ -30,6 +32,7 @@ def played_schema() -> pa.Schema:
         [
             ("run", text),
             ("method", text),
+            ("settings", text),
             ("game", text),
             ("environment", text),
             ("checkpoint", text),
@@ -53,10 +56,8 @@ def played_schema() -> pa.Schema:
     )
 
 
-def played_rows(
-    loaded: LoadedAgent, phase: AtariPhase, played: PlayedPhase
-) -> list[dict[str, Any]]:
-    """Rows of `played_schema`."""
+def phase_columns(loaded: LoadedAgent, phase: AtariPhase) -> dict[str, Any]:
+    """What all rows of a phase share, known before it is played."""
     from training.config_file import to_mapping
     from training.environments.atari import stored_id
     from training.environments.atari_settings import atari_settings
@@ -65,9 +66,11 @@ def played_rows(
     environment = stored_id(config.environment.id)
     shown = atari_settings(config.environment.kwargs)
     wrappers = [asdict(wrapper) for wrapper in config.environment.wrappers]
-    same = {
+    kept = to_mapping(config)
+    return {
         "run": config.name,
-        "method": method_name(to_mapping(config)),
+        "method": method_name(kept),
+        "settings": _settings(kept, asdict(shown)),
         "game": game_of(environment),
         "environment": environment,
         "checkpoint": str(loaded.path),
@@ -83,6 +86,13 @@ def played_rows(
         "wrappers": json.dumps(wrappers, sort_keys=True, default=str) if wrappers else "",
         "phase_seed": phase.seed,
     }
+
+
+def played_rows(
+    loaded: LoadedAgent, phase: AtariPhase, played: PlayedPhase
+) -> list[dict[str, Any]]:
+    """Rows of `played_schema`."""
+    same = phase_columns(loaded, phase)
     return [
         same
         | {
@@ -109,6 +119,14 @@ def played_text(rows: Sequence[dict[str, Any]], video_pinball_random: float | No
         f"  ({scores.min():,.1f} to {scores.max():,.1f})\n"
         f"{beside}"
     )
+
+
+def _settings(kept: dict[str, Any], shown: dict[str, Any]) -> str:
+    """What runs of a method are compared by, as JSON; the game has a column of its own."""
+    environment = kept["environment"] | {"kwargs": shown}
+    flat = flat_settings(kept | {"environment": environment})
+    told = {name: value for name, value in flat if not name.startswith((*FREE, "environment.id"))}
+    return json.dumps(told, default=str)
 
 
 def _beside_humans(game: str, score: float, video_pinball_random: float | None) -> str:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pipeline.protocol.human_scores import human_normalised, improvement, scores_of
+from pipeline.protocol.scored_run import ScoredRun, by_game
 from pipeline.text_table import text_table
 from storage.errors import ConfigError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["GameResult", "Played", "results_of", "results_text", "score_schema"]
+__all__ = ["GameResult", "Played", "one_sided", "results_of", "results_text", "score_schema"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,35 +24,30 @@ class Played:
     """Mean scores of one method's runs."""
 
     method: str
+    """With the variant where there are several."""
     games: Mapping[str, float]
     """Mean over the runs of each run's mean score."""
     runs: Mapping[str, int]
 
     @classmethod
-    def of(cls, rows: Iterable[dict[str, Any]], where: str) -> Played:
-        """The scores of episodes, a run being a checkpoint with a seed of the phase.
+    def of(cls, runs: Iterable[ScoredRun], names: Iterable[str], where: str) -> Played:
+        """The scores of runs of one method, whose name `names` has for each.
 
         Raises:
-            ConfigError: they are of several methods.
+            ConfigError: they are of several methods, or two in a game have one training seed.
         """
-        scores: dict[str, dict[tuple[Any, ...], list[float]]] = {}
-        methods = dict[str, None]()
-        for row in rows:
-            methods.setdefault(row["method"])
-            run = row["run"], row["checkpoint"], row["run_seed"], row["training_steps"]
-            scores.setdefault(row["game"], {}).setdefault(run, []).append(row["score"])
+        methods = list(dict.fromkeys(names))
         if len(methods) > 1:
             raise ConfigError(
                 f"{where} are of {' and '.join(methods)}; name files of one method at a time, and "
                 "those to compare with behind --baseline"
             )
+        (method,) = methods
+        games = by_game(runs, method)
         return cls(
-            next(iter(methods), ""),
-            {
-                game: float(np.mean([np.mean(own) for own in runs.values()]))
-                for game, runs in scores.items()
-            },
-            {game: len(runs) for game, runs in scores.items()},
+            method,
+            {game: float(np.mean([run.score for run in own])) for game, own in games.items()},
+            {game: len(own) for game, own in games.items()},
         )
 
 
@@ -99,19 +95,49 @@ def score_schema() -> pa.Schema:
     )
 
 
-def results_text(results: Sequence[GameResult], method: str, baseline: str | None) -> str:
-    """A table with a line a game, and medians and means below it, medians first."""
+def results_text(results: Sequence[GameResult], played: Played, baseline: Played | None) -> str:
+    """A table with a line a game, and medians and means below it, medians first.
+
+    With a baseline they are over the games that both have.
+    """
     heads = ["game", "runs", "score", "human-normalised"]
-    if baseline is not None:
+    if baseline is None:
+        summary = [_summary(played.method, [each.human_normalised for each in results])]
+    else:
         heads += ["runs of baseline", "its score", "its human-normalised", "improvement"]
+        summary = _beside_baseline(results, played, baseline)
     rows = [_cells(each)[: len(heads)] for each in results]
-    summary = [_summary(method, [each.human_normalised for each in results])]
-    if baseline is not None:
-        known = [each.baseline_human_normalised for each in results]
-        summary.append(_summary(baseline, known))
-        gains = [each.improvement for each in results]
-        summary.append(_summary(f"improvement of {method} over {baseline}", gains))
     return "\n".join([text_table(heads, rows, numbers_from=1), "", *summary])
+
+
+def one_sided(played: Played, baseline: Played) -> list[str]:
+    """A line a method with games that the other lacks, which are in no comparison."""
+    other = _other_name(played, baseline)
+    sides = ((played.method, played, baseline), (other, baseline, played))
+    return [
+        f"only {name} has {', '.join(alone)}"
+        for name, own, others in sides
+        if (alone := sorted(set(own.games) - set(others.games)))
+    ]
+
+
+def _beside_baseline(results: Sequence[GameResult], played: Played, baseline: Played) -> list[str]:
+    shared = [each for each in results if each.baseline_score is not None]
+    other = _other_name(played, baseline)
+    return [
+        _summary(played.method, [each.human_normalised for each in shared]),
+        _summary(other, [each.baseline_human_normalised for each in shared]),
+        _summary(
+            f"improvement of {played.method} over {other}", [each.improvement for each in shared]
+        ),
+        *one_sided(played, baseline),
+    ]
+
+
+def _other_name(played: Played, baseline: Played) -> str:
+    """The baseline's method; best and last checkpoints of one method can be compared, too."""
+    same = baseline.method == played.method
+    return f"{baseline.method} (baseline)" if same else baseline.method
 
 
 def _result(
@@ -142,7 +168,7 @@ def _cells(each: GameResult) -> list[str]:
 def _summary(what: str, values: Sequence[float | None]) -> str:
     known = [value for value in values if value is not None]
     if not known:
-        return f"{what}: no game"
+        return f"{what}: no game that both have"
     count = f"{len(known)} game{'s' * (len(known) > 1)}"
     return f"{what}: median {np.median(known):,.1f} %, mean {np.mean(known):,.1f} % over {count}"
 

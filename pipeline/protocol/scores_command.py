@@ -8,10 +8,15 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pipeline.parser import VerbParser
+from pipeline.streams import complain
 from storage.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pipeline.protocol.score_table import Played
+    from pipeline.protocol.scored_run import ScoredRun
 
 __all__ = ["add_video_pinball", "main"]
 
@@ -28,40 +33,60 @@ def main(arguments: Sequence[str]) -> int:
     """Runs the protocol."""
     settings = _parser().parse(arguments)
 
-    from pipeline.protocol.conditions import check_comparable
-    from pipeline.protocol.parquet_file import read_rows, write_rows
-    from pipeline.protocol.played import played_schema
-    from pipeline.protocol.score_table import Played, results_of, results_text, score_schema
+    from pipeline.protocol.method_settings import differing
+    from pipeline.protocol.parquet_file import write_rows
+    from pipeline.protocol.score_table import one_sided, results_of, results_text, score_schema
+    from pipeline.protocol.scored_run import methods_named, scored_runs
 
-    named = dict.fromkeys([*settings.files, *(settings.baseline or [])])
-    files = {path: read_rows(path, played_schema()) for path in named}
+    files = _read([*settings.files, *settings.baseline])
+    runs, others = (
+        scored_runs({path: files[path] for path in paths})
+        for paths in (settings.files, settings.baseline)
+    )
+    names = methods_named([*runs, *others])
+    own = _played(runs, names[: len(runs)], settings.files)
+    baseline = _played(others, names[len(runs) :], settings.baseline) if others else None
+    results = results_of(own, baseline, settings.video_pinball_random)
+    rows = [asdict(each) for each in results]
+    output = settings.output or settings.files[0].parent / "atari_scores.parquet"
+    path = write_rows(rows, score_schema(), output)
+    if settings.json:
+        for line in one_sided(own, baseline) if baseline else []:
+            complain(f"sharpwave: note: {line}")
+        print(json.dumps(rows, indent=2))
+        return 0
+    print(results_text(results, own, baseline))
+    between = differing([*runs, *others], budget=True)
+    if between:
+        print(f"besides games and seeds, these runs differ in {', '.join(between)}")
+    if any(each.game == "video_pinball" for each in results):
+        print(_video_pinball(settings.video_pinball_random))
+    print(f"\ntable: {path}")
+    return 0
+
+
+def _read(paths: Sequence[Path]) -> dict[Path, list[dict[str, Any]]]:
+    """The rows of each file; all were played by one protocol, to the end."""
+    from pipeline.protocol.conditions import check_comparable
+    from pipeline.protocol.parquet_file import read_rows
+    from pipeline.protocol.played import played_schema
+
+    files = {path: read_rows(path, played_schema()) for path in dict.fromkeys(paths)}
     check_comparable(files)
     checkpoints = {Path(row["checkpoint"]).name for rows in files.values() for row in rows}
     if {"best.ckpt", "last.ckpt"} <= checkpoints:
         warnings.warn(
             "some phases are of a run's best.ckpt, others of last.ckpt: choosing the best by its "
             "evaluations favours it",
-            stacklevel=2,
+            stacklevel=3,
         )
+    return files
 
-    def played(paths: Sequence[Path]) -> Played:
-        rows = [row for path in dict.fromkeys(paths) for row in files[path]]
-        return Played.of(rows, " and ".join(map(str, paths)))
 
-    own = played(settings.files)
-    baseline = played(settings.baseline) if settings.baseline else None
-    results = results_of(own, baseline, settings.video_pinball_random)
-    rows = [asdict(each) for each in results]
-    output = settings.output or settings.files[0].parent / "atari_scores.parquet"
-    path = write_rows(rows, score_schema(), output)
-    if settings.json:
-        print(json.dumps(rows, indent=2))
-        return 0
-    print(results_text(results, own.method, None if baseline is None else baseline.method))
-    if any(each.game == "video_pinball" for each in results):
-        print(_video_pinball(settings.video_pinball_random))
-    print(f"\ntable: {path}")
-    return 0
+def _played(runs: Sequence[ScoredRun], names: Sequence[str], paths: Sequence[Path]) -> Played:
+    from pipeline.protocol.score_table import Played
+
+    return Played.of(runs, names, " and ".join(map(str, paths)))
 
 
 def add_video_pinball(parser: argparse.ArgumentParser) -> None:
@@ -92,7 +117,12 @@ def _parser() -> VerbParser:
         "files", metavar="FILE", type=Path, nargs="+", help="runs/NAME/atari_protocol.parquet"
     )
     parser.add_argument(
-        "--baseline", metavar="FILE", type=Path, nargs="+", help="the same of another method"
+        "--baseline",
+        metavar="FILE",
+        type=Path,
+        nargs="+",
+        default=[],
+        help="the same of another method, or of another variant of it",
     )
     add_video_pinball(parser)
     parser.add_argument(

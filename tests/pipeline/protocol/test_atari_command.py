@@ -35,6 +35,11 @@ def test_episodes_are_written_and_summed_up(pong: Path, capsys: pytest.CaptureFi
         "environment": "Atari/Pong",
         "run_seed": 3,
     }
+    settings = json.loads(rows[0]["settings"])
+    some = ("replay.sequences.mode", "environment.kwargs.screen", "environment.kwargs.stack")
+    assert [settings[name] for name in some] == ["max", 36, 4]
+    assert {"loop.steps", "agent.hidden", "replay.priorities.beta_draws"} < set(settings)
+    assert not {"name", "seed", "agent.engine", "environment.id"} & set(settings)
     assert (rows[0]["training_steps"], rows[0]["epsilon"], rows[0]["noop_max"]) == (96, 0.001, 5)
     assert f"{pong}/checkpoints/last.ckpt: written after 96 steps\n" in told.out
     assert "Atari/Pong, 5 episodes, 200 steps; ε 0.001, up to 5 no-ops" in told.out

@@ -16,12 +16,23 @@ from pipeline.protocol.played import played_schema, played_text
 from storage.errors import ConfigError
 
 
+def told(method: str = "DQN, ER, PSER", **changes: Any) -> str:
+    """Settings as a table has them, with `changes`, whose names have __ for each dot."""
+    own = {name.replace("__", "."): value for name, value in changes.items()}
+    scheme = {"PSER": "pser", "PER": "per"}.get(method.rpartition(" ")[2], "uniform")
+    same = {"replay.scheme": scheme, "agent.learning_rate": 1.0, "loop.steps": 500}
+    weights = {"beta": 0.5, "beta_final": 0.5, "beta_draws": None}
+    draws = {f"replay.priorities.{name}": value for name, value in weights.items()}
+    return json.dumps(same | draws | {"replay.sequences.mode": "max"} | own)
+
+
 def rows(
     game: str, scores: list[float], method: str = "DQN, ER, PSER", seed: int = 0, **other: Any
 ) -> list[Any]:
     same = {
         "run": f"{game}-{seed}",
         "method": method,
+        "settings": told(method),
         "game": game,
         "environment": "Atari/Pong",
         "checkpoint": "best.ckpt",
@@ -77,17 +88,28 @@ def test_improvement_over_a_baseline(tmp_path: Path, capsys: pytest.CaptureFixtu
         tmp_path / "own", rows("freeway", [14.8]), rows("pong", [0.0]), rows("enduro", [0.0])
     )
     per = written(
-        tmp_path / "per", *(rows(game, [0.0], "DQN, ER, PER") for game in ("freeway", "pong"))
+        tmp_path / "per",
+        *(rows(game, [0.0], "DQN, ER, PER") for game in ("freeway", "pong", "gopher")),
     )
     main(["scores", own, "--baseline", per, f"--output={tmp_path / 'out.parquet'}"])
     out = capsys.readouterr().out
-    assert "DQN, ER, PER: median 29.3 %, mean 29.3 % over 2 games" in out
-    told = "improvement of DQN, ER, PSER over DQN, ER, PER: median 25.0 %, mean 25.0 % over 2 games"
-    assert told in out
+    # Enduro and Gopher are in no summary: one side lacks them.
+    assert "\nDQN, ER, PSER: median 54.3 %, mean 54.3 % over 2 games\n" in out
+    assert "\nDQN, ER, PER: median 29.3 %, mean 29.3 % over 2 games\n" in out
+    gain = "improvement of DQN, ER, PSER over DQN, ER, PER: median 25.0 %, mean 25.0 % over 2 games"
+    alone = "only DQN, ER, PSER has enduro\nonly DQN, ER, PER has gopher\n"
+    assert f"\n{gain}\n{alone}" in out
+    assert "games and seeds, these runs differ in replay.scheme\n" in out
     found = table(tmp_path / "out.parquet")
     assert found["freeway"]["improvement"] == pytest.approx(50.0)
     assert found["pong"]["improvement"] == 0.0
     assert found["enduro"]["baseline_score"] is None
+    main(["scores", own, "--baseline", per, "--json", f"--output={tmp_path / 'out.parquet'}"])
+    err = capsys.readouterr().err
+    assert all(f"sharpwave: note: {line}\n" in err for line in alone.splitlines())
+    other = written(tmp_path / "other", rows("gopher", [0.0], "DQN, ER, PER"))
+    main(["scores", own, "--baseline", other])
+    assert "DQN, ER, PER: no game that both have\n" in capsys.readouterr().out
 
 
 def test_the_choice_of_video_pinball_is_said(
@@ -174,6 +196,59 @@ def test_seeds_and_the_newest_steps_may_differ(tmp_path: Path) -> None:
     assert table(tmp_path / "atari_scores.parquet")["pong"]["score"] == 0.5
 
 
+def test_variants_are_no_one_method(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    add = told(replay__sequences__mode="add")
+    largest = written(tmp_path / "max", rows("pong", [0.0]), rows("pong", [2.0], seed=1))
+    sum_ = written(tmp_path / "add", rows("pong", [-10.0], settings=add))
+    named = "DQN, ER, PSER, replay.sequences.mode"
+    with pytest.raises(ConfigError, match=f"add are of {named}=max and {named}=add; name files"):
+        main(["scores", largest, sum_])
+    main(["scores", largest, "--baseline", sum_])
+    out = capsys.readouterr().out
+    assert f"improvement of {named}=max over {named}=add: median" in out
+    assert "games and seeds, these runs differ in replay.sequences.mode\n" in out
+    main(["scores", largest])
+    assert "\nDQN, ER, PSER: median" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "what"),
+    [("agent__learning_rate", 2.0, "1.0 and 2.0"), ("loop__steps", 900, "500 and 900")],
+)
+def test_runs_of_a_method_must_agree(tmp_path: Path, setting: str, value: float, what: str) -> None:
+    for game in ("pong", "freeway"):
+        a = written(tmp_path / "a", rows("pong", [0.0]))
+        b = written(tmp_path / "b", rows(game, [0.0], seed=1, settings=told(**{setting: value})))
+        pair = f"pong-0 in {a} and {game}-1 in {b} are both DQN, ER, PSER, but differ in"
+        name = setting.replace("__", ".")
+        for words in ([a, b], [a, "--baseline", b]):
+            with pytest.raises(ConfigError, match=re.escape(f"{pair} {name} ({what}); name runs")):
+                main(["scores", *words])
+
+
+def test_a_run_counts_once(tmp_path: Path) -> None:
+    a = written(tmp_path / "a", rows("pong", [0.0, 1.0], checkpoint="/x/runs/pong/best.ckpt"))
+    again = {"checkpoint": "runs/pong/best.ckpt", "phase_seed": 1}
+    b = written(tmp_path / "b", rows("pong", [5.0, 6.0], **again))
+    main(["scores", a, b])
+    pong = table(tmp_path / "atari_scores.parquet")["pong"]
+    assert (pong["runs"], pong["score"]) == (1, 3.0)
+    copy = written(tmp_path / "copy", rows("pong", [0.0, 1.0], checkpoint="best.ckpt"))
+    same = f"{a} and {copy} hold the same phase, of seed 0 and best.ckpt after 500 steps of the run"
+    with pytest.raises(ConfigError, match=rf"{same} pong-0; leave one out"):
+        main(["scores", a, copy])
+    last = written(tmp_path / "last", rows("pong", [0.0], checkpoint="last.ckpt", phase_seed=1))
+    with (
+        pytest.warns(UserWarning, match="choosing the best"),
+        pytest.raises(ConfigError, match=r"last those of last\.ckpt after 500 steps; name one of"),
+    ):
+        main(["scores", a, last])
+    other = written(tmp_path / "other", rows("pong", [0.0], run="other"))
+    told = "pong-0 in .* and other in .* are both DQN, ER, PSER on pong with seed 0; leave one out"
+    with pytest.raises(ConfigError, match=told):
+        main(["scores", a, other])
+
+
 def test_an_interrupted_phase_is_no_score(tmp_path: Path) -> None:
     own = written(tmp_path / "a", rows("pong", [0.0]))
     part = written(tmp_path / "b", rows("pong", [0.0, 1.0], complete=False))
@@ -187,17 +262,19 @@ def test_an_interrupted_phase_is_no_score(tmp_path: Path) -> None:
 
 def test_a_table_of_an_earlier_version_is_told(tmp_path: Path) -> None:
     new = written(tmp_path / "new", rows("pong", [0.0]))
-    old = pyarrow.parquet.read_table(new).drop_columns(["sticky", "complete"])
+    old = pyarrow.parquet.read_table(new).drop_columns(["settings", "complete"])
     pyarrow.parquet.write_table(old, tmp_path / "old")
-    with pytest.raises(ConfigError, match="old lacks the columns sticky, complete: an earlier"):
+    message = "old lacks the columns settings, complete: an earlier .*; play the phase again"
+    with pytest.raises(ConfigError, match=message):
         main(["scores", str(tmp_path / "old")])
 
 
-def test_best_beside_last_is_told(tmp_path: Path) -> None:
+def test_best_beside_last_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     own = written(tmp_path / "a", rows("pong", [0.0], checkpoint="runs/a/best.ckpt"))
     per = written(tmp_path / "b", rows("pong", [0.0], checkpoint="runs/b/last.ckpt"))
     with pytest.warns(UserWarning, match=r"of a run's best\.ckpt, others of last\.ckpt"):
         main(["scores", own, "--baseline", per])
+    assert "of DQN, ER, PSER over DQN, ER, PSER (baseline): median" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("score", ["nan", "inf", "-inf", "-5", "17667.9", "20000", "x"])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pipeline.loaded_agent import LoadedAgent, add_checkpoint_options
 from pipeline.parser import VerbParser, natural, positive, share
-from storage.errors import ConfigError
+from pipeline.protocol.termination import Termination
 
 if TYPE_CHECKING:
     from pipeline.protocol.atari_phase import AtariPhase
@@ -35,7 +35,8 @@ def main(arguments: Sequence[str]) -> int:
     loaded = LoadedAgent.at(settings.run, settings.checkpoint, settings.trust)
     from pipeline.protocol.atari_phase import AtariPhase, departures, play_phase
     from pipeline.protocol.parquet_file import check_place, write_rows
-    from pipeline.protocol.played import played_rows, played_schema, played_text
+    from pipeline.protocol.phase_file import check_replaceable
+    from pipeline.protocol.played import phase_columns, played_rows, played_schema, played_text
 
     phase = AtariPhase(settings.frames, settings.epsilon, settings.noop_max, settings.seed)
     for departure in departures(loaded.agent):
@@ -43,10 +44,15 @@ def main(arguments: Sequence[str]) -> int:
     folder = settings.run if settings.run.is_dir() else settings.run.parent
     output = settings.output or folder / "atari_protocol.parquet"
     check_place(output)
-    played = play_phase(loaded.agent, phase, _told(phase, quiet=settings.json))
+    check_replaceable(output, phase_columns(loaded, phase))
+    with Termination() as termination:
+        played = play_phase(loaded.agent, phase, _told(phase, quiet=settings.json))
     rows = played_rows(loaded, phase, played)
     if not played.complete:
-        raise KeyboardInterrupt(_kept(rows, played.frames, phase, output))
+        kept = _kept(rows, played.frames, phase, output)
+        if termination.came:
+            termination.end(kept)
+        raise KeyboardInterrupt(kept)
     path = write_rows(rows, played_schema(), output)
     if settings.json:
         print(json.dumps(rows, indent=2))
@@ -57,26 +63,14 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _kept(rows: Sequence[dict[str, Any]], frames: int, phase: AtariPhase, output: Path) -> str:
-    """Writes the episodes of an interrupted phase, and says where they are.
-
-    What is at `output` stays, unless it is of an interrupted phase itself.
-    """
-    from pipeline.protocol.parquet_file import read_rows, write_rows
-    from pipeline.protocol.played import played_schema
+    """Writes the episodes of an interrupted phase, and says where they are."""
+    from pipeline.protocol.phase_file import write_part
 
     if not rows:
         return "No episode had ended, and nothing was written."
-    if output.exists():
-        try:
-            replaced = not all(row["complete"] for row in read_rows(output, played_schema()))
-        except ConfigError:
-            replaced = False
-        if not replaced:
-            output = output.with_name(f"{output.stem}.incomplete{output.suffix}")
-    path = write_rows(rows, played_schema(), output)
     return (
         f"{len(rows)} episode{'s' * (len(rows) > 1)}, {frames:,} of {phase.frames:,} frames, are "
-        f"in {path}, marked as incomplete."
+        f"in {write_part(rows, output)}, marked as incomplete."
     )
 
 

@@ -14,7 +14,7 @@ from storage.errors import ConfigError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["check_place", "read_rows", "write_rows"]
+__all__ = ["check_place", "kept_rows", "read_rows", "write_rows"]
 
 _TEMPORARY: Final = "." + 40 * "0"
 """As long as what a name gets while it is written, at most."""
@@ -57,17 +57,7 @@ def read_rows(path: Path, schema: pa.Schema) -> list[dict[str, Any]]:
     Raises:
         ConfigError: it is not there, is no Parquet, or has other columns than `schema`.
     """
-    import pyarrow as pa
-    import pyarrow.parquet
-
-    if path.is_dir():
-        raise ConfigError(f"{path} is a folder; name a Parquet file, such as one in it")
-    try:
-        table = pyarrow.parquet.read_table(path)
-    except FileNotFoundError as error:
-        raise ConfigError(f"there is no file {path}") from error
-    except (OSError, pa.ArrowException) as error:
-        raise ConfigError(f"{path} cannot be read as Parquet: {error}") from error
+    table = _table(path)
     lacking = [name for name in schema.names if name not in table.schema.names]
     if set(table.schema.names) < set(schema.names):
         raise ConfigError(
@@ -81,6 +71,30 @@ def read_rows(path: Path, schema: pa.Schema) -> list[dict[str, Any]]:
         )
     rows: list[dict[str, Any]] = table.to_pylist()
     return rows
+
+
+def kept_rows(path: Path) -> list[dict[str, Any]]:
+    """The rows of `path`, whatever its columns; none where there is no Parquet file."""
+    try:
+        rows: list[dict[str, Any]] = _table(path).to_pylist()
+    except ConfigError:
+        return []
+    return rows
+
+
+def _table(path: Path) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    if path.is_dir():
+        raise ConfigError(f"{path} is a folder; name a Parquet file, such as one in it")
+    try:
+        table = pyarrow.parquet.read_table(path)
+    except FileNotFoundError as error:
+        raise ConfigError(f"there is no file {path}") from error
+    except (OSError, pa.ArrowException) as error:
+        raise ConfigError(f"{path} cannot be read as Parquet: {error}") from error
+    return table
 
 
 def _refuse_other(path: Path) -> None:

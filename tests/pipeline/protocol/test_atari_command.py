@@ -5,6 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -52,13 +55,13 @@ def test_episodes_are_written_and_summed_up(pong: Path, capsys: pytest.CaptureFi
 def test_json_and_another_place(
     pong: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = tmp_path / "episodes.parquet"
+    file, beside = tmp_path / "episodes.parquet", tmp_path / "beside.parquet"
     checkpoint = str(pong / "checkpoints/last.ckpt")
     main(["atari", checkpoint, *PHASE, "--seed=1", "--json", f"--output={file}"])
     told = capsys.readouterr()
     assert json.loads(told.out) == pyarrow.parquet.read_table(file).to_pylist()
     assert told.err == ""
-    main(["atari", str(pong), *PHASE, "--json"])
+    main(["atari", str(pong), *PHASE, "--json", f"--output={beside}"])
     assert (
         json.loads(capsys.readouterr().out)[0]["reset_seed"]
         != json.loads(told.out)[0]["reset_seed"]
@@ -143,6 +146,86 @@ def test_an_interrupt_keeps_what_was_played(
     with pytest.raises(KeyboardInterrupt, match=f"in {beside}, marked as incomplete"):
         main(words)
     assert pyarrow.parquet.read_table(file).num_rows == len(whole)
+
+
+def _other(words: list[str], options: list[str]) -> list[str]:
+    """`words` without what `options` says otherwise."""
+    names = tuple(option.partition("=")[0] for option in options)
+    return [word for word in words if not word.startswith(names)]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--epsilon=0.5"], r"epsilon 0\.001 there, 0\.5 now; give another place by --output"),
+        (["--frames=500"], "frames_budget 700 there, 500 now"),
+        (["--seed=1"], "phase_seed 0 there, 1 now"),
+        (["--noop-max=0", "--seed=2"], "noop_max 5 there, 0 now; phase_seed 0 there, 2 now"),
+    ],
+)
+def test_a_whole_phase_is_not_replaced_by_another(
+    pong: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+    told: str,
+) -> None:
+    file = tmp_path / "out.parquet"
+    words = ["atari", str(pong), *PHASE, f"--output={file}"]
+    main(words)
+    before = file.read_bytes()
+    main(words)  # the same again
+    assert file.read_bytes() == before
+    with monkeypatch.context() as patched:
+        patched.setattr(atari_phase, "play_phase", None)
+        with pytest.raises(ConfigError, match=f"out.parquet holds a whole phase .*{told}"):
+            main([*_other(words, options), *options])
+    assert file.read_bytes() == before
+
+
+def test_a_phase_of_another_run_or_version(pong: Path, tmp_path: Path) -> None:
+    file = tmp_path / "out.parquet"
+    words = ["atari", str(pong), *PHASE, f"--output={file}"]
+    main(words)
+    table = pyarrow.parquet.read_table(file)
+
+    def write(**changes: Any) -> None:
+        rows = [row | changes for row in table.to_pylist()]
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows, table.schema), file)
+
+    settings = json.loads(table["settings"][0].as_py())
+    write(settings=json.dumps(settings | {"agent.hidden": [9]}), checkpoint="x/best.ckpt")
+    told = r"the run's agent\.hidden; checkpoint best\.ckpt there, last\.ckpt now; give"
+    with pytest.raises(ConfigError, match=told):
+        main(words)
+    for changes in ({"epsilon": 0.5, "complete": False}, {"checkpoint": "elsewhere/last.ckpt"}):
+        write(**changes)
+        main(words)
+        assert pyarrow.parquet.read_table(file) == table
+    old = table.drop_columns(["settings", "sticky"])
+    pyarrow.parquet.write_table(old, file)
+    main(words)  # which `protocol scores` asks for
+    assert pyarrow.parquet.read_table(file) == table
+    pyarrow.parquet.write_table(old, file)
+    with pytest.raises(ConfigError, match="phase_seed 0 there, 1 now"):
+        main([*words, "--seed=1"])
+
+
+def test_sigterm_keeps_what_was_played(pong: Path, tmp_path: Path) -> None:
+    file = tmp_path / "out.parquet"
+    command = [sys.executable, "-m", "pipeline.cli", "protocol", "atari", str(pong)]
+    phase = ["--frames=50000", f"--output={file}"]
+    with subprocess.Popen([*command, *phase], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        line = next(line for line in process.stderr if "of 50,000 frames" in line)
+        process.terminate()
+        told = process.stderr.read()
+    assert process.returncode == -signal.SIGTERM
+    rows = pyarrow.parquet.read_table(file).to_pylist()
+    assert not any(row["complete"] for row in rows)
+    assert 4 * sum(row["steps"] for row in rows) >= int(line.partition(" ")[0].replace(",", ""))
+    assert f"sharpwave: terminated. {len(rows)} episodes, " in told
+    assert f"are in {file}, marked as incomplete.\n" in told
 
 
 def test_an_interrupt_in_the_first_episode_writes_nothing(

@@ -38,7 +38,10 @@ def main(arguments: Sequence[str]) -> int:
     from pipeline.protocol.phase_file import check_replaceable
     from pipeline.protocol.played import phase_columns, played_rows, played_schema, played_text
 
-    phase = AtariPhase(settings.frames, settings.epsilon, settings.noop_max, settings.seed)
+    epsilon = settings.epsilon
+    if epsilon is None:
+        epsilon = getattr(loaded.agent.config.agent, "evaluation_epsilon", AtariPhase().epsilon)
+    phase = AtariPhase(settings.frames, epsilon, settings.noop_max, settings.seed)
     for departure in departures(loaded.agent):
         warnings.warn(f"scores are not comparable: {departure}", stacklevel=2)
     folder = settings.run if settings.run.is_dir() else settings.run.parent
@@ -89,7 +92,13 @@ def _parser() -> VerbParser:
         )
 
     add("frames", _stored(positive), 500_000, "frames of the emulator, four a step, to be played")
-    add("epsilon", share, 0.001, "probability of a random action")
+    parser.add_argument(
+        "--epsilon",
+        type=share,
+        metavar="N",
+        help="probability of a random action (default: the run's agent.evaluation_epsilon, 0.001 "
+        "unless set)",
+    )
     add(
         "noop-max", _noops, 30, "most frames of doing nothing that an episode begins with, up to 60"
     )

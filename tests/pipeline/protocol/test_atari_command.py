@@ -13,9 +13,11 @@ from typing import Any
 
 import pyarrow.parquet
 import pytest
+import torch
 
 from pipeline.protocol import atari_phase, main
 from storage.errors import CheckpointError, ConfigError
+from training.checkpoints.checkpoint_file import read_checkpoint
 from training.evaluation import play_episode
 
 PHASE = ("--frames=700", "--noop-max=5")
@@ -66,6 +68,18 @@ def test_json_and_another_place(
         json.loads(capsys.readouterr().out)[0]["reset_seed"]
         != json.loads(told.out)[0]["reset_seed"]
     )
+
+
+def test_epsilon_is_the_agent_s_unless_it_is_given(
+    pong: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = read_checkpoint(pong / "checkpoints/last.ckpt")
+    content["sharpwave"]["config"]["agent"]["evaluation_epsilon"] = 0.25
+    torch.save(content, tmp_path / "other.ckpt")
+    for number, (words, expected) in enumerate((([], 0.25), (["--epsilon=0.5"], 0.5))):
+        output = f"--output={tmp_path / str(number)}.parquet"
+        main(["atari", str(tmp_path / "other.ckpt"), *PHASE, *words, output, "--json"])
+        assert json.loads(capsys.readouterr().out)[0]["epsilon"] == expected
 
 
 def test_what_is_refused(run: Path, tmp_path: Path, pong: Path) -> None:

@@ -51,7 +51,8 @@ class DqnConfig(AgentConfig):
         exploration_steps: Environment steps after the warm-up until then, linearly. The warm-up
             itself acts at random. The three are of "epsilon_greedy" alone: "softmax" draws from
             its policy from the first step on.
-        evaluation_epsilon: Probability of a random action where evaluation is not greedy.
+        evaluation_epsilon: Probability of a random action where evaluation is not greedy: of
+            ``act(greedy=False)``, and of ``sharpwave protocol atari``.
         clip_rewards: Learns from rewards cut to [-1, 1]; the store and returns keep the whole.
         life_loss_ends: Nothing is bootstrapped across the loss of a life, where the store has
             ``life_lost``.

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeline.keyword_arguments import keywords
 from pipeline.loaded_agent import LoadedAgent, add_checkpoint_options
-from pipeline.parser import VerbParser, keywords, natural, positive
+from pipeline.parser import VerbParser, natural, positive
 from pipeline.playing_line import playing_line
 from pipeline.streams import complain
 

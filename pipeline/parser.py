@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from pipeline.nearest import nearest
 from storage.errors import ConfigError
 
-__all__ = ["VerbParser", "check_options", "keywords", "natural", "positive", "share"]
+__all__ = ["VerbParser", "check_options", "natural", "positive", "share"]
 
 
 class VerbParser(argparse.ArgumentParser):
@@ -52,21 +52,6 @@ def positive(text: str) -> int:
 def natural(text: str) -> int:
     """A whole number of at least 0, for `type=`."""
     return _at_least(text, 0)
-
-
-def keywords(text: str) -> dict[str, Any]:
-    """Keyword arguments as YAML, such as "{noop_max: 30}", for `type=`."""
-    import yaml
-
-    from training.settings_yaml import yaml_value
-
-    try:
-        found = yaml_value(text)
-    except yaml.YAMLError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} cannot be read: {error}") from None
-    if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
-        raise argparse.ArgumentTypeError(f"{text!r} are no keyword arguments, as {{noop_max: 30}}")
-    return found
 
 
 def share(text: str) -> float:

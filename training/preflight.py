@@ -149,9 +149,14 @@ def _check_evaluation(checked: CheckedRun) -> None:
         SchemaMismatchError: it has other spaces than the run's own environment.
     """
     evaluation = checked.config.evaluation
-    if evaluation.episodes and evaluation.environment_kwargs:
+    kwargs = evaluation.environment_kwargs
+    if not evaluation.episodes or not kwargs:
+        return
+    try:
         played = describe_environment(checked.config.evaluation_environment)
-        check_same_spaces(evaluation.environment_kwargs, played, checked.spec)
+    except ConfigError as error:
+        raise ConfigError(f"with evaluation.environment_kwargs {kwargs}: {error}") from error
+    check_same_spaces(kwargs, played, checked.spec)
 
 
 def _check_filled(config: RunConfig, stored: int) -> None:

@@ -39,7 +39,7 @@ def check_fields(section: str, settings: Any) -> None:
     """Raises `ConfigError` at a field of the dataclass that its type or its numbers refuse.
 
     A number must be finite and below 2**63 (those in lists, too), a field of type int a whole one,
-    and a field of a Literal type one of its values.
+    that of a Literal type one of its values, and that of a dict type a dict.
     """
     hints = _hints(type(settings))
     for field in dataclasses.fields(settings):
@@ -57,6 +57,9 @@ def _check_kind(name: str, value: Any, hint: Any) -> None:
     if hint is int:
         whole = isinstance(value, Integral) and not isinstance(value, bool)
         require(whole, f"{name} is {shown(value)}; it must be a whole number")
+    elif get_origin(hint) is dict:
+        wanted = "settings by name, as {name: value}"
+        require(isinstance(value, dict), f"{name} is {shown(value)}; it must be {wanted}")
     elif get_origin(hint) is Literal:
         choices = get_args(hint)
         listed = ", ".join(map(str, choices))

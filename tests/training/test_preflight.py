@@ -71,7 +71,7 @@ def test_what_cannot_run_is_refused(config, error, message):
     ("kwargs", "error", "message"),
     [
         ({"exclude_current_positions_from_observation": False}, SchemaMismatchError, r"\(18,\)"),
-        ({"wind": 1}, ConfigError, "TypeError.*'wind'"),
+        ({"wind": 1}, ConfigError, "with evaluation.environment_kwargs {'wind': 1}: .*TypeError"),
     ],
 )
 def test_evaluations_that_cannot_be_played_are_refused(kwargs, error, message):

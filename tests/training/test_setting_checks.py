@@ -10,7 +10,14 @@ from storage.errors import ConfigError
 from training.agents.ddpg.config import DdpgConfig
 from training.agents.dqn.config import DqnConfig
 from training.agents.naf.config import NafConfig
-from training.config import EnvironmentConfig, LoopConfig, ReplayConfig, RunConfig, VRacerConfig
+from training.config import (
+    EnvironmentConfig,
+    EvaluationConfig,
+    LoopConfig,
+    ReplayConfig,
+    RunConfig,
+    VRacerConfig,
+)
 from training.config_file import from_mapping
 from training.refer import ReferSettings, preset
 
@@ -99,6 +106,7 @@ def test_deviations_have_densities_that_float32_holds(config, name: str, value: 
         (NafConfig, {"kind": "ddpg"}, "agent.kind is 'ddpg'; choose one of naf"),
         (LoopConfig, {"lane_kind": "threads"}, "loop.lane_kind is 'threads'; choose one of"),
         (LoopConfig, {"durability": "safe"}, "loop.durability is 'safe'; choose one of process, "),
+        (EvaluationConfig, {"environment_kwargs": 3}, "environment_kwargs is 3; it must be set"),
         (LoopConfig, {"lanes": True}, "loop.lanes is True; it must be a whole number"),
     ],
 )

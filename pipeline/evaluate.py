@@ -65,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
     if hint is not None:
         complain(f'sharpwave: note: {hint}: --environment-kwargs="{{noop_max: 30}}"')
     summary = {"checkpoint": str(loaded.path), **_summary(agent, environment, episodes)}
-    print(json.dumps(summary, indent=2) if settings.json else _text(summary))
+    print(json.dumps(summary, indent=2, default=str) if settings.json else _text(summary))
     return 0
 
 
@@ -139,7 +139,7 @@ def _summary(
 
 def _text(summary: dict[str, Any]) -> str:
     count, kwargs = summary["episodes"], summary["environment_kwargs"]
-    made = f" with {json.dumps(kwargs)}" if kwargs else ""
+    made = f" with {json.dumps(kwargs, default=str)}" if kwargs else ""
     return (
         f"{summary['checkpoint']}: written after {summary['trained_for']}\n"
         f"{summary['environment']}{made}, {count} greedy episode{'' if count == 1 else 's'}\n"

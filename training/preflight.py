@@ -53,6 +53,8 @@ class CheckedRun:
 def check_run(config: RunConfig) -> CheckedRun:
     """Whatever can be refused before a run has a folder is; the environment is made once.
 
+    It is made once more where evaluations have keyword arguments of their own.
+
     What cannot work at all is told first: an environment that is not there, or an agent that cannot
     act in it; then what the machine lacks, then budgets. A run that trains from a store takes the
     making of the store's environment (``kwargs`` and ``wrappers``) where its own settings say
@@ -60,7 +62,8 @@ def check_run(config: RunConfig) -> CheckedRun:
 
     Raises:
         EnvironmentNotFoundError: no such environment; close names are listed.
-        SchemaMismatchError: the environment has other spaces than the store.
+        SchemaMismatchError: the environment has other spaces than the store, or evaluations other
+            ones than the run.
         UnsupportedSpaceError: spaces that cannot be stored, or that the agent cannot act in.
         SamplingError: a replay scheme of the user's own that cannot be imported.
         ConfigError: more threads than the machine has cores, a GPU that is not there, an engine

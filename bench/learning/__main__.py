@@ -42,8 +42,8 @@ def main(words: Sequence[str]) -> int:
     if not chosen:
         parser.error(f"no run is called {' or '.join(patterns)}; there are {_names()}")
     looking = given.table or given.picture is not None
-    on_record = {_recorded_identity(line) for line in recorded(given.record)}
-    left = [] if looking else [trial for trial in chosen if _identity(trial) not in on_record]
+    known = [(line["name"], tuple(line["words"])) for line in recorded(given.record)]
+    left = [] if looking else [each for each in chosen if (each.name, each.words) not in known]
     with ThreadPoolExecutor(given.jobs) as pool:
         waiting = [pool.submit(_train_and_record, trial, given) for trial in left]
         try:
@@ -63,16 +63,6 @@ def main(words: Sequence[str]) -> int:
 def recorded(path: Path) -> list[dict[str, Any]]:
     """What came of the runs so far."""
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
-def _identity(trial: Trial) -> tuple[str, ...]:
-    """Name, command and evaluation of a trial: one of others is another trial."""
-    return trial.name, trial.kwargs, *trial.words
-
-
-def _recorded_identity(line: dict[str, Any]) -> tuple[str, ...]:
-    """The identity of the trial that a line of the record is of."""
-    return line["name"], line.get("kwargs", "{}"), *line["words"]
 
 
 def _names() -> str:

@@ -26,7 +26,6 @@ def outcome(trial: Trial, folder: Path, revision: str) -> dict[str, Any]:
     return {
         "name": trial.name,
         "words": list(trial.words),
-        "kwargs": trial.kwargs,
         "revision": revision,
         "environment": run.environment,
         "method": run.method,
@@ -34,16 +33,15 @@ def outcome(trial: Trial, folder: Path, revision: str) -> dict[str, Any]:
         "warmup": run.settings["loop.warmup"],
         "bin_steps": trial.bin_steps,
         "bins": [round(each.mean, 2) for each in bins],
-        "best": _greedy(trial, folder, "best"),
-        "last": _greedy(trial, folder, "last"),
+        "best": _greedy(folder, "best"),
+        "last": _greedy(folder, "last"),
     }
 
 
-def _greedy(trial: Trial, run: Path, which: str) -> dict[str, Any]:
+def _greedy(run: Path, which: str) -> dict[str, Any]:
     """Step and returns of a checkpoint, by `sharpwave evaluate`."""
-    words = [f"--checkpoint={which}", f"--episodes={_EPISODES}", f"--seed={_SEED}", "--json"]
-    changed = f"--environment-kwargs={trial.kwargs}"
-    command = [sys.executable, "-m", "pipeline.cli", "evaluate", str(run), *words, changed]
+    words = ["evaluate", str(run), f"--checkpoint={which}", f"--episodes={_EPISODES}"]
+    command = [sys.executable, "-m", "pipeline.cli", *words, f"--seed={_SEED}", "--json"]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     found = json.loads(done.stdout)
     returns = [round(each, 2) for each in found["returns"]]

@@ -32,8 +32,6 @@ class Trial:
     words: tuple[str, ...]
     """Files and options of the command, without name and seed."""
     bin_steps: int
-    kwargs: str = "{}"
-    """Of the environment in the greedy episodes at the end."""
 
     @property
     def group(self) -> str:
@@ -75,7 +73,6 @@ def _trials() -> list[Trial]:
                 f"--loop.steps={steps}",
             ),
             25_000,
-            kwargs="{noop_max: 30}",
         )
         for (game, steps), (scheme, file) in product(_GAMES.items(), _SCHEMES.items())
     ]

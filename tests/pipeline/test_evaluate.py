@@ -5,6 +5,7 @@ import re
 import shutil
 from pathlib import Path
 
+import gymnasium
 import pytest
 import torch
 
@@ -186,6 +187,24 @@ def test_keyword_arguments_change_the_environment(
     returns = [len(set(each["returns"])) for each in told]
     assert (returns[0] > 1, returns[1]) == (True, 1)
     assert [each["environment_kwargs"] for each in told] == [{}, {"reset_noise_scale": 0.0}]
+
+
+def dated(day: object = None) -> gymnasium.Env:
+    return gymnasium.make("InvertedPendulum-v5")
+
+
+def test_what_json_has_no_form_for_is_said_as_text(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """YAML makes a date of 2026-01-02: the episodes are played by then, and must not be lost."""
+    environment = "--environment.id=tests.pipeline.test_evaluate.dated"
+    train(small("--name=dated", environment, "--loop.steps=300", f"--runs={tmp_path}"))
+    words = [str(tmp_path / "dated"), "--episodes=1", "--environment-kwargs={day: 2026-01-02}"]
+    main(words)
+    assert 'with {"day": "2026-01-02"}, 1 greedy episode\n' in capsys.readouterr().out
+    main([*words, "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert told["environment_kwargs"] == {"day": "2026-01-02"}
 
 
 def test_one_game_played_again_and_again_is_told(
